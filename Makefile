@@ -212,7 +212,7 @@ $(BUILD)/.container: tests/container/packages.txt tests/install-packages
 test-container: $(BUILD)/.container ## the Containerfile, built without a registry, and its page (more packages); not part of test
 	$(AS_ROOT) tests/container/run
 
-test-guest: build ## a real Linux in QEMU sleeps and wakes (slow; not part of test)
+test-guest: build ## real Debians in QEMU sleep and wake (slow; not part of test)
 	$(AS_ROOT) $(PYTEST) tests/guest
 
 # ---------------------------------------------------------------------- image

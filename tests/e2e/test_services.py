@@ -155,9 +155,8 @@ def script(server: Office) -> Iterator[None]:
     helper.write_text(tells)
     helper.chmod(0o755)
     command = command.replace("sudo -n /usr/local/sbin/naproxy-appointments", str(helper))
-    file.write_text(
-        command.replace("sudo -n systemctl suspend --check-inhibitors=yes", f"{directory}/really")
-    )
+    last = command.rindex("exec sudo -n /usr/bin/setpriv ")
+    file.write_text(f"{command[:last]}exec {directory}/really\n")
     yield
     file.write_text(before)
 

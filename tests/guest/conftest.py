@@ -21,8 +21,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def booted() -> Iterator[GuestOffice]:
-    """Boot it; what it logged is in build/guest/logs afterwards."""
-    with GuestOffice(image(), keep=BUILD / "logs") as office:
+    """Boot a Debian 12 and prepare it as the guide says; its logs are in build/guest/logs."""
+    with GuestOffice(image("bookworm"), keep=BUILD / "logs") as office:
+        office.box.start()
+        office.prepare()
+        office.box.stop()
         yield office
 
 
@@ -33,6 +36,7 @@ def office(booted: GuestOffice) -> GuestOffice:
     if guest.power.asleep:
         guest.wake(guest.press)
     wait_for(guest.answers, "the guest to answer")
+    wait_for(lambda: not guest.people(), "the last test's people to be gone")
     return booted
 
 

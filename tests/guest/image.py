@@ -1,4 +1,4 @@
-"""The guest's image, made once and kept in build/guest."""
+"""The guests' images, made once and kept in build/guest."""
 
 import hashlib
 import subprocess
@@ -19,18 +19,20 @@ class Image:
     directory: Path
 
     def __getitem__(self, name: str) -> Path:
-        """Return disk, vmlinuz, initrd, or a key: host, admin, sleep (private; .pub beside it)."""
+        """Return disk, vmlinuz, initrd, host.pub (the host key), or anna (a person's own key)."""
         return self.directory / name
 
 
-def image() -> Image:
-    """Return the image; make it if what makes it has changed."""
+def image(release: str) -> Image:
+    """Return a Debian release's image; make it if what makes it has changed."""
     recipe = b"".join((HERE / name).read_bytes() for name in ("build-image", "customise"))
     made_by = hashlib.sha256(recipe).hexdigest()
-    stamp = BUILD / "made-by"
+    directory = BUILD / release
+    stamp = directory / "made-by"
     if not stamp.exists() or stamp.read_text() != made_by:
         stamp.unlink(missing_ok=True)
         # Others work on this machine too.
-        subprocess.run(["nice", HERE / "build-image", BUILD], check=True, timeout=_TIMEOUT_S)
+        build: list[str | Path] = ["nice", HERE / "build-image", release, directory]
+        subprocess.run(build, check=True, timeout=_TIMEOUT_S)
         stamp.write_text(made_by)
-    return Image(BUILD)
+    return Image(directory)

@@ -114,7 +114,7 @@ class Power(threading.Thread):
         """How often QEMU has reported this."""
         return sum(event.name == name for event in self.events)
 
-    def wait(self, name: str, count: int, timeout_s: float = 60.0) -> float:
+    def wait(self, name: str, count: int, timeout_s: float = 600.0) -> float:
         """Wait for the `count`th report of this, and return its time."""
         wait_for(lambda: self.count(name) >= count, f"QEMU's {name} number {count}", timeout_s)
         return [event.t_s for event in self.events if event.name == name][count - 1]

@@ -30,7 +30,7 @@ CONFIG = "/etc/naproxy-agent/naproxy-agent.conf"
 def install(guest: Guest, argument: str) -> str:
     """Copy the agent's folder as `scp -r` does, which follows links, and run its installer."""
     guest.copy(ROOM, "/root/naproxy-agent")
-    return guest.ssh(f"/root/naproxy-agent/install {argument}").stdout
+    return guest.run_inside(f"/root/naproxy-agent/install {argument}").stdout
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +39,15 @@ def installed(booted: GuestOffice) -> str:
     guest = booted.server
     said = install(guest, "web")
     # Under emulation the load is above 1 for minutes after the boot.
-    guest.ssh(f"sed -i 's/^#load-above.*/load-above = any/' {CONFIG}")
-    guest.ssh("systemctl restart naproxy-agent")
+    guest.run_inside(f"sed -i 's/^#load-above.*/load-above = any/' {CONFIG}")
+    guest.run_inside("systemctl restart naproxy-agent")
     return said
 
 
 @pytest.fixture(scope="module")
 def key(booted: GuestOffice, installed: str) -> bytes:
     """The key that the installer made; the agent runs."""
-    return protocol.parse_key(booted.server.ssh("cat /etc/naproxy-agent/key").stdout)
+    return protocol.parse_key(booted.server.run_inside("cat /etc/naproxy-agent/key").stdout)
 
 
 @pytest.fixture
@@ -108,17 +108,19 @@ def test_the_installer_refuses_a_wrong_id_and_changes_nothing(
     wrong = ["", "Web", "a/b", "web extra", "w" * 32, "db", "-x"]
     tries = "".join(f"/root/naproxy-agent/install {words}; echo $?\n" for words in wrong)
     look = f"cat {CONFIG} /etc/naproxy-agent/key; ls -lR /etc/naproxy-agent"
-    done = guest.ssh(f"({look}) >/tmp/before\n{tries}({look}) | diff /tmp/before - && echo same")
+    done = guest.run_inside(
+        f"({look}) >/tmp/before\n{tries}({look}) | diff /tmp/before - && echo same"
+    )
     assert done.stdout.split() == ["1"] * len(wrong) + ["same"]
     assert done.stderr.count("install: ") == len(wrong)
 
 
 def test_its_service_is_locked_up(office: GuestOffice, key: bytes) -> None:
-    said = office.server.ssh("systemd-analyze security --json=short naproxy-agent").stdout
+    said = office.server.run_inside("systemd-analyze security --json=short naproxy-agent").stdout
     exposed = {row["name"] for row in json.loads(said) if not row["set"]}
     # It must be root to be believed, reach the network and read crontabs: the rest is closed.
     assert not {"NoNewPrivileges=", "ProtectSystem=", "MemoryDenyWriteExecute="} & exposed
-    capabilities = office.server.ssh(
+    capabilities = office.server.run_inside(
         "grep CapEff /proc/$(systemctl show -P MainPID naproxy-agent)/status"
     ).stdout
     assert int(capabilities.split()[1], 16) == 1 << CAP_DAC_READ_SEARCH
@@ -192,7 +194,7 @@ TZ=UTC systemctl list-timers --all --no-legend
 
 
 def test_it_tells_what_the_server_will_do_by_itself(office: GuestOffice, key: bytes) -> None:
-    print(office.server.ssh(BACKUP).stdout)
+    print(office.server.run_inside(BACKUP).stdout)
     told = talk(office, JobsQuestion(key, "web", nonce=nonce))
     jobs = {name: in_s for in_s, _, name in told.jobs}
     assert told.why == ()
@@ -246,45 +248,42 @@ def test_its_own_clock_wakes_it_if_nobody_does(office: GuestOffice, key: bytes) 
 
 def test_a_program_s_lock_is_a_refusal_with_its_words(office: GuestOffice, key: bytes) -> None:
     guest = office.server
-    guest.ssh(
+    guest.run_inside(
         "systemd-run --quiet --unit=locked systemd-inhibit --what=sleep --who=backup "
         "--why='copying to the other disk' sleep 600"
     )
     try:
-        wait_for(lambda: "backup" in guest.ssh("systemd-inhibit --list").stdout, "the lock")
+        wait_for(lambda: "backup" in guest.run_inside("systemd-inhibit --list").stdout, "the lock")
         outcome = ask(office, key, order=True)
         assert not outcome.accepted
         assert "inhibited by backup: copying to the other disk" in outcome.why
         # The way over ssh honours it too.
-        done = guest.ssh("", key="sleep", check=False)
-        assert done.returncode != 0
+        done = guest.order()
+        assert done.returncode == 1
         assert "backup" in done.stdout + done.stderr
     finally:
-        guest.ssh("systemctl stop locked")
+        guest.run_inside("systemctl stop locked")
 
 
 def test_somebody_logged_in_is_a_refusal(office: GuestOffice, key: bytes) -> None:
-    session = office.server.ssh_begin("echo in; sleep 600")
-    assert session.stdout
-    assert session.stdout.readline() == "in\n"
-    outcome = ask(office, key, order=True)
-    session.kill()
-    assert "logged in: root from 192.0.2.10" in outcome.why
+    with office.server.logged_in():
+        outcome = ask(office, key, order=True)
+    assert "logged in: anna from 192.0.2.10" in outcome.why
 
 
 def test_a_job_s_process_is_a_refusal(office: GuestOffice, key: bytes) -> None:
     guest = office.server
-    guest.ssh("cp /bin/sleep /tmp/rsync; systemd-run --quiet --unit=job /tmp/rsync 600")
+    guest.run_inside("cp /bin/sleep /tmp/rsync; systemd-run --quiet --unit=job /tmp/rsync 600")
     outcome = ask(office, key, order=True)
-    guest.ssh("systemctl stop job")
+    guest.run_inside("systemctl stop job")
     assert "rsync is running" in outcome.why
 
 
 def test_a_masked_target_is_a_refusal_with_its_cure(office: GuestOffice, key: bytes) -> None:
     guest = office.server
-    guest.ssh("systemctl mask --runtime suspend.target")
+    guest.run_inside("systemctl mask --runtime suspend.target")
     outcome = ask(office, key, order=True)
-    guest.ssh("systemctl unmask --runtime suspend.target")
+    guest.run_inside("systemctl unmask --runtime suspend.target")
     assert any("systemctl unmask suspend.target" in why for why in outcome.why)
 
 
@@ -292,7 +291,7 @@ def test_a_masked_target_is_a_refusal_with_its_cure(office: GuestOffice, key: by
 def test_its_wrong_clock_is_named_and_does_no_harm(office: GuestOffice, key: bytes) -> None:
     guest = office.server
     assert guest.power
-    guest.ssh("date -s '1 hour ago'")
+    guest.run_inside("date -s '1 hour ago'")
     try:
         wait_for(lambda: ask(office, key, order=False).accepted, "the server to be at rest")
         before = guest.power.count(SUSPEND)
@@ -304,34 +303,35 @@ def test_its_wrong_clock_is_named_and_does_no_harm(office: GuestOffice, key: byt
         guest.wake(lambda: etherwake(office))
         wait_for(guest.answers, "the web server after the wake")
     finally:
-        guest.ssh(f"date -s @{time.time():.0f}")
+        guest.run_inside(f"date -s @{time.time():.0f}")
 
 
 def test_another_key_gets_no_answer_and_the_journal_says_so(
     office: GuestOffice, key: bytes
 ) -> None:
     guest = office.server
-    guest.ssh("systemctl restart naproxy-agent")  # its complaints are at most one a minute
+    guest.run_inside("systemctl restart naproxy-agent")  # its complaints are at most one a minute
     question = Question(bytes(32), "web", "mem", order=True, nonce=lambda: secrets.token_hex(16))
     with udp(office.client, (ADDRESS, protocol.PORT)) as box:
         box.settimeout(1)
         box.send(question.begin(time.time()))
         with pytest.raises(socket.timeout):
             box.recv(2048)
-    said = guest.ssh("journalctl -u naproxy-agent -n 3 -o cat").stdout
+    said = guest.run_inside("journalctl -u naproxy-agent -n 3 -o cat").stdout
     assert "192.0.2.10: it is not signed with this key" in said
 
 
 def test_the_check_says_why_not_to_who_is_logged_in(office: GuestOffice, key: bytes) -> None:
-    done = office.server.ssh("naproxy-agent --check", check=False)
+    with office.server.logged_in():
+        done = office.server.run_inside("naproxy-agent --check", check=False)
     assert done.returncode == 1
-    assert "mem: no\n  logged in: root from 192.0.2.10" in done.stdout
+    assert "mem: no\n  logged in: anna from 192.0.2.10" in done.stdout
 
 
 def test_removed_it_leaves_nothing(office: GuestOffice, key: bytes) -> None:
     guest = office.server
-    guest.ssh("/root/naproxy-agent/install --remove")
-    left = guest.ssh(
+    guest.run_inside("/root/naproxy-agent/install --remove")
+    left = guest.run_inside(
         "find / -xdev -name '*naproxy-agent*' -not -path '/root/*' -not -path '/var/*'"
     )
     assert left.stdout == ""

@@ -19,9 +19,9 @@ def look(guest: Guest) -> dict[str, Finding]:
     """Run the script there as its page says, and judge what it printed."""
     server = config.parse(
         f'[[server]]\nid = "web"\naddress = "{ADDRESS}"\nmac = "{MAC}"\n'
-        '[server.sleep]\ndriver = "ssh"\nuser = "root"\n'
+        '[server.sleep]\ndriver = "ssh"\n'
     ).server[0]
-    said = guest.ssh("sh", stdin=on_server.script(server)).stdout
+    said = guest.run_inside("sh", stdin=on_server.script(server)).stdout
     seen = on_server.Seen(on_server.parse(said.encode()), server)
     return {finding.name: finding for finding in on_server.look(seen)}
 
@@ -34,15 +34,19 @@ def usual(booted: GuestOffice) -> dict[str, Finding]:
 
 @contextmanager
 def changed(guest: Guest, begin: str, end: str) -> Iterator[None]:
-    guest.ssh(begin)
+    guest.run_inside(begin)
     try:
         yield
     finally:
-        guest.ssh(end)
+        guest.run_inside(end)
 
 
 @pytest.mark.parametrize(
-    "check", ["card", "sleep_state", "sleep_depth", "sleep_target", "inhibitors", "users"]
+    "check",
+    [
+        *("card", "sleep_state", "sleep_depth", "sleep_target", "inhibitors", "users"),
+        *("forced_command", "command_sees_visitors", "command_tells", "command_counts_box"),
+    ],
 )
 def test_what_is_well_on_a_debian_is_seen_to_be(usual: dict[str, Finding], check: str) -> None:
     assert usual[check].verdict == "ok", usual[check]
@@ -53,9 +57,22 @@ def test_what_it_cannot_see_it_says(usual: dict[str, Finding]) -> None:
     assert usual["firmware"].verdict == "not seen"
 
 
-def test_a_key_without_a_forced_command_is_told(usual: dict[str, Finding]) -> None:
-    # The tests' own: root may log in with it.
-    assert "no forced command" in str(usual["forced_command"].what)
+def test_a_key_without_a_forced_command_is_told(guest: Guest) -> None:
+    keys = "/var/lib/naproxy/.ssh/authorized_keys"
+    add = f"cp {keys} {keys}.kept; cat /home/anna/.ssh/authorized_keys >>{keys}"
+    with changed(guest, add, f"mv {keys}.kept {keys}"):
+        found = look(guest)["forced_command"]
+    assert "no forced command" in str(found.what)
+
+
+def test_a_command_of_an_earlier_version_is_told(guest: Guest) -> None:
+    script = "/usr/local/bin/naproxy-sleep"
+    older = (
+        f"cp {script} /root/kept; sed -i 's,/usr/bin/setpriv --ruid.*systemctl,systemctl,' {script}"
+    )
+    with changed(guest, older, f"mv /root/kept {script}"):
+        found = look(guest)["command_counts_box"]
+    assert found.verdict == "problem"
 
 
 @pytest.mark.parametrize("target", ["suspend.target", "sleep.target"])
@@ -80,6 +97,6 @@ def test_a_program_s_lock_is_told_in_its_words(guest: Guest) -> None:
         "--why='copying to the other disk' sleep 600"
     )
     with changed(guest, lock, "systemctl stop held"):
-        wait_for(lambda: "backup" in guest.ssh("systemd-inhibit --list").stdout, "the lock")
+        wait_for(lambda: "backup" in guest.run_inside("systemd-inhibit --list").stdout, "the lock")
         found = look(guest)["inhibitors"]
     assert (found.verdict, str(found.what)) == ("note", "backup: copying to the other disk")

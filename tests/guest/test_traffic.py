@@ -15,11 +15,11 @@ from naproxy.policy.thesis import Settings
 
 from tests.guest.guest import GuestOffice
 from tests.guest.image import BUILD
-from tests.guest.power import SUSPEND, WAKEUP
+from tests.guest.power import WAKEUP
 from tests.simulator.demo.stretch import choose
 from tests.simulator.demo.visitors import Visitors
-from tests.simulator.office.box import ADDRESS, HOST, VMOD, RefusedError
-from tests.simulator.office.namespace import OfficeError, wait_for
+from tests.simulator.office.box import ADDRESS, HOST, VMOD
+from tests.simulator.office.namespace import OfficeError
 from tests.simulator.office.office import VISITORS
 
 CYCLES = 10
@@ -27,18 +27,13 @@ LONGEST_S = 3600.0
 AWAKE_S = 5.0
 NOBODY_CAME_S = 30.0
 """Then the box is told to wake it."""
-SLOW = {
-    # Emulated, on a busy machine.
-    "sleep": {"timeout_s": 120.0, "expect_s": 10.0},
-    "policy": {"name": "thesis", "min_awake_s": 86400},
-}
 
 
 @pytest.fixture
 def boxed(office: GuestOffice) -> Iterator[GuestOffice]:
     """The box runs, and has seen the guest awake."""
     assert (VMOD / "libvmod_naproxy.so").exists(), "the VMOD is not built: make build"
-    office.box.start(server=SLOW)
+    office.box.start()
     try:
         office.box.await_state("awake", 60)
         yield office
@@ -46,28 +41,11 @@ def boxed(office: GuestOffice) -> Iterator[GuestOffice]:
         office.box.stop()
 
 
-def order_sleep(office: GuestOffice, before: int) -> None:
-    """Order it until it is obeyed: a request may call it back before it has slept."""
-
-    def ordered() -> bool:
-        assert office.server.power
-        if office.server.power.count(SUSPEND) > before:
-            return True
-        try:
-            office.box.api("POST", "/v1/servers/web/sleep", {})
-        except RefusedError:
-            time.sleep(0.5)
-        return False
-
-    wait_for(ordered, "the guest to sleep", 300)
-
-
 def cycle(office: GuestOffice) -> dict[str, float | bool]:
     power = office.server.power
     assert power
-    slept, woke = power.count(SUSPEND), power.count(WAKEUP)
-    order_sleep(office, slept)
-    slept_s = power.wait(SUSPEND, slept + 1)
+    woke = power.count(WAKEUP)
+    slept_s = office.put_to_sleep()
     try:
         woke_s = power.wait(WAKEUP, woke + 1, NOBODY_CAME_S)
         visitor = True

@@ -16,6 +16,11 @@ from tests.simulator.office import Office, Settings
 from tests.simulator.office.namespace import ROOT
 
 QUICK = Settings(sleep_s=0.2, wake_s=0.2)
+SLEEPS = (
+    'exec sudo -n /usr/bin/setpriv --ruid "$(id -un)" '
+    "/usr/bin/systemctl @VERB@ --check-inhibitors=yes"
+)
+"""The last line of the script that the box gives out."""
 PREPARE = ROOT / "package/naproxy/src/naproxy/setup/prepare-server.sh"
 CONFIG: dict[str, Any] = {
     "server": {
@@ -93,7 +98,7 @@ def _use_script(office: Office, clock: Path) -> None:
         "@PORTS@": "80 443",
         "exec sudo -n /usr/local/sbin/naproxy-appointments": tell,
         'sudo -n /usr/local/sbin/naproxy-appointments "${asked##* }" >/dev/null 2>&1': ":",
-        "exec sudo -n systemctl @VERB@ --check-inhibitors=yes": f"exec '{board}'",
+        SLEEPS: f"exec '{board}'",
     }
     text = found[1]
     for old, new in changes.items():

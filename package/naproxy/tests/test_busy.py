@@ -98,14 +98,35 @@ def test_what_systemctl_says_of_locks_and_users_is_known() -> None:
         'Operation inhibited by "backup" (PID 812 "systemd-inhibit", user root), reason is '
         f'"nightly (all)". User anna is logged in on tty1. {ADVICE}'
     )
-    assert busy.printed(said) == together(
+    assert busy.printed(said, "naproxy") == together(
         Reason("sleep.busy_locked", who="backup", why="nightly (all)"),
         Reason("sleep.busy_user", user="anna", place="tty1"),
     )
 
 
+def test_box_s_own_login_that_systemctl_counts_is_named_as_such() -> None:
+    said = f"User naproxy is logged in on sshd. User anna is logged in on tty1. {ADVICE}"
+    found = busy.printed(said, "naproxy")
+    anna = Reason("sleep.busy_user", user="anna", place="tty1")
+    assert found == together(Reason("sleep.counts_box"), anna)
+    assert "Paste the setup text again" in str(found)
+
+
+@pytest.mark.parametrize(("user", "place"), [("naproxy", "pts/0"), ("anna", "sshd")])
+def test_person_that_systemctl_counts_is_not_the_box(user: str, place: str) -> None:
+    found = busy.printed(f"User {user} is logged in on {place}. {ADVICE}", "naproxy")
+    assert found == Reason("sleep.busy_user", user=user, place=place)
+
+
+def test_programs_that_a_user_left_running_are_named() -> None:
+    found = busy.reason("anna has logged out, but left programs running")
+    assert found == Reason("sleep.busy_left", user="anna")
+
+
 def test_what_a_script_of_the_office_says_is_told_as_it_is() -> None:
-    assert busy.printed("the tape is being written") == own_words("the tape is being written")
+    assert busy.printed("the tape is being written", "naproxy") == own_words(
+        "the tape is being written"
+    )
 
 
 def test_it_is_told_in_german() -> None:

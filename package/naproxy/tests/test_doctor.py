@@ -55,6 +55,7 @@ GOOD = readings.Seen(
         {
             "https": {"sight": None, "around": None},
             "live": {"last_s": 1e9},
+            "reason": Reason("server.answers").plain(),
             "inhibitors": [],
             "sleeps_itself": None,
             "services": {"told": True, "listens": "22/tcp/sshd 80/tcp/nginx"},
@@ -119,6 +120,25 @@ def test_what_is_wrong_is_said_with_how_to_mend_it(
     assert found[check].verdict == "problem"
     assert words in str(found[check].what)
     assert found[check].mend
+
+
+COUNTED = Reason("sleep.refused", who=Reason("sleep.the_server"), words=Reason("sleep.counts_box"))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"reason": COUNTED.plain()},
+        {"inhibitors": [Reason("server.asked_again", why=COUNTED, again_s=60).plain()]},
+    ],
+    ids=["last reason", "inhibitor"],
+)
+def test_refusal_for_the_box_s_own_login_is_a_problem(told: dict[str, Any]) -> None:
+    assert GOOD.known
+    known = readings.Known({**GOOD.known.status, **told}, EDGE)
+    found = {f.name: f for f in box.look(dataclasses.replace(GOOD, known=known))}
+    assert found["ssh_counts_box"].verdict == "problem"
+    assert "paste" in str(found["ssh_counts_box"].mend)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +212,7 @@ def passing(
     status = {
         "https": {"sight": sight, "around": None if around is None else {"today": around}},
         "live": {"last_s": last_s},
+        "reason": Reason("server.answers"),
         "inhibitors": [inhibitor] if inhibitor else [],
         "sleeps_itself": None,
     }
@@ -247,6 +268,7 @@ def test_without_a_controller_nothing_is_said_of_visitors() -> None:
         "past_the_box": "not seen",
         "visits_past_the_box": "not seen",
         "other_services": "not seen",
+        "ssh_counts_box": "not seen",
     }
 
 
@@ -367,7 +389,7 @@ FACTS = {
 
 MORE_FACTS = (
     *("users", "ethtool", "agent_unit", "virtual", "masked", "can", "pme"),
-    *("firewalld", "ufw", "nft_drops", "ignored_ports"),
+    *("firewalld", "ufw", "nft_drops", "ignored_ports", "command_counts"),
 )
 
 
@@ -432,6 +454,7 @@ def lock(what: str, mode: str = "block") -> str:
         ({"keys": "2"}, "forced_command", "problem", "no forced command"),
         ({"keys": ""}, "forced_command", "problem", "no authorized_keys"),
         ({"command": ""}, "forced_command", "problem", "not executable"),
+        ({"command_counts": "yes"}, "command_counts_box", "problem", "own login"),
         ({"command_looks": ""}, "command_sees_visitors", "note", "past the box"),
         ({"command_tells": ""}, "command_tells", "note", "timers and crontabs"),
     ],

@@ -194,6 +194,35 @@ def test_a_command_from_before_it_told_of_timers_is_found(
     assert (said.verdict if said else None) == verdict
 
 
+OLD_ORDER = "exec sudo -n systemctl suspend --check-inhibitors=yes"
+NEW_ORDER = OLD_ORDER.replace("systemctl", '/usr/bin/setpriv --ruid "$(id -un)" /usr/bin/systemctl')
+SEES_LOGINS = "session\toptional\tpam_systemd.so\n"
+
+
+@pytest.mark.parametrize(
+    ("order", "pam", "verdict"),
+    [
+        (OLD_ORDER, SEES_LOGINS, "problem"),
+        (NEW_ORDER, SEES_LOGINS, None),
+        (OLD_ORDER, f"# {SEES_LOGINS}", None),
+        ("exec sudo -n /usr/local/sbin/our-own-way", SEES_LOGINS, None),
+    ],
+    ids=["earlier version", "this version", "logind sees no logins", "own way"],
+)
+def test_command_that_counts_the_box_s_own_login_is_found(
+    machine: Path, order: str, pam: str, verdict: str | None
+) -> None:
+    install(machine, "getent", f"echo naproxy:x:99:99::{machine}/home:/bin/sh")
+    install(machine, "naproxy-sleep", order)
+    keys = machine / "home/.ssh/authorized_keys"
+    keys.parent.mkdir(parents=True)
+    keys.write_text(f'restrict,command="{machine}/bin/naproxy-sleep" ssh-ed25519 AAAA naproxy\n')
+    (machine / "etc/pam.d").mkdir(parents=True)
+    (machine / "etc/pam.d/common-session").write_text(pam)
+    said = look(machine, "ssh").get("command_counts_box")
+    assert (said.verdict if said else None) == verdict
+
+
 def test_wake_on_lan_that_is_off_is_found(machine: Path) -> None:
     install(machine, "ethtool", ethtool())
     found = look(machine)["wake_on_lan"]

@@ -102,6 +102,18 @@ def test_a_connection_that_dies_after_the_login_is_accepted(
 
 
 @needs_sshd
+def test_server_that_stalls_after_the_login_is_waited_for(sshd: Server) -> None:
+    # As sshd does while PAM opens the session.
+    sshd.says(
+        "sshd=$PPID; until grep -q sshd /proc/$sshd/comm; do\n"
+        "sshd=$(awk '/^PPid/ { print $2 }' /proc/$sshd/status); done\n"
+        "(sleep 6; kill -CONT $sshd) >/dev/null 2>&1 & kill -STOP $sshd; sleep 7\n"
+        "echo rsync is running; exit 1"
+    )
+    assert sshd.sleep(timeout_s=60.0).answer is Answer.REFUSED
+
+
+@needs_sshd
 def test_a_command_that_does_not_end_is_left_to_observation(sshd: Server) -> None:
     sshd.says("sleep 60")
     assert sshd.sleep(timeout_s=10.0).answer is Answer.ACCEPTED

@@ -91,14 +91,14 @@ def run(folder: Path, text: str, what: str, ss: str = "") -> list[str]:
 def test_the_pasted_text_lets_the_box_in_for_this_one_thing_and_can_be_pasted_twice(
     tmp_path: Path,
 ) -> None:
-    command = "systemctl poweroff --check-inhibitors=yes"
+    command = "/usr/bin/setpriv --ruid {} /usr/bin/systemctl poweroff --check-inhibitors=yes"
     assert pasted(tmp_path, TWICE) == [
         *(FINISHED, FINISHED),
         *("naproxy 700", "naproxy 600", "root 440"),
         *("ssh-ed25519 AAAAC3Other somebody", LINE),
-        f"naproxy ALL=(root) NOPASSWD: /usr/bin/{command}",
+        f"naproxy ALL=(root) NOPASSWD: {command.format('naproxy')}",
         "naproxy ALL=(root) NOPASSWD: /usr/local/sbin/naproxy-appointments",
-        f"-n {command}",
+        f"-n {command.format('root')}",
     ]
 
 
@@ -107,7 +107,7 @@ def test_a_link_that_the_user_has_laid_leads_root_nowhere(tmp_path: Path) -> Non
     assert pasted(tmp_path, LINKED) == [FINISHED, FINISHED, "precious", LINE]
 
 
-ASLEEP = "-n systemctl poweroff --check-inhibitors=yes"
+ASLEEP = "-n /usr/bin/setpriv --ruid root /usr/bin/systemctl poweroff --check-inhibitors=yes"
 ASKED = """
 export SSH_CLIENT="%s 40000 22"
 /usr/local/bin/naproxy-sleep || echo "exit $?"
@@ -290,6 +290,91 @@ def test_an_array_that_is_rebuilt_keeps_it_awake(
 def test_a_server_that_cannot_say_who_is_connected_stays_awake(tmp_path: Path) -> None:
     said = pasted(tmp_path, ASKED % "192.0.2.1", "echo Cannot open netlink socket; exit 255")
     assert said[1:] == ["exit 1"]
+
+
+LOGINCTL = """
+export SSH_CLIENT="192.0.2.1 40000 22" XDG_SESSION_ID=%s
+cp "$1/loginctl" /usr/local/bin/loginctl
+chmod 755 /usr/local/bin/loginctl
+/usr/local/bin/naproxy-sleep || echo "exit $?"
+"""
+OWN = {"Name": "root", "RemoteHost": "box.lan", "Service": "sshd", "Type": "tty", "Class": "user"}
+"""The box's own session, by a server that knows it by its name. The tests' user is root."""
+
+
+def logged_in(folder: Path, *others: dict[str, str], own: bool = True) -> list[str]:
+    """Have the box ask for sleep while logind has its session and these others."""
+    cases = ""
+    sessions = [*([OWN] if own else []), *others]
+    for number, session in enumerate(sessions, 1):
+        rows = "\n".join(f"{name}={value}" for name, value in session.items())
+        cases += f'"show-session {number}") cat <<END\n{rows}\nEND\n;;\n'
+    listed = "".join(f"echo ' {n} 0 name'\n" for n in (*range(1, len(sessions) + 1), "gone"))
+    text = f"""#!/bin/sh
+case "$*" in
+"--no-legend list-sessions") {listed} ;;
+"show-session 1 --property=RemoteHost --value") echo box.lan ;;
+{cases}
+*) exit 1 ;;
+esac
+"""
+    (folder / "loginctl").write_text(text)
+    return pasted(folder, LOGINCTL % (1 if own else '""'))[1:]
+
+
+ANNA = {**OWN, "Name": "anna", "RemoteHost": "192.0.2.7"}
+COCKPIT = {**ANNA, "Type": "web", "RemoteHost": "", "Service": "cockpit"}
+DESK = {"Name": "anna", "Seat": "seat0", "TTY": "tty2", "Type": "wayland", "Class": "user"}
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("session", "said"),
+    [
+        (ANNA, "logged in: anna from 192.0.2.7"),
+        ({**ANNA, "TTY": "pts/0"}, "logged in: anna from 192.0.2.7"),
+        ({**ANNA, "Class": "user-early"}, "logged in: anna from 192.0.2.7"),
+        (DESK, "logged in: anna at tty2"),
+        ({**DESK, "TTY": "", "Type": "x11"}, "logged in: anna at seat0"),
+        (
+            {**ANNA, "Type": "web", "RemoteHost": "", "Service": "cockpit"},
+            "logged in: anna at cockpit",
+        ),
+        ({**ANNA, "State": "closing"}, "anna has logged out, but left programs running"),
+        # A person who uses the box's user.
+        ({**OWN, "TTY": "pts/0"}, "logged in: root from box.lan"),
+        ({**OWN, "RemoteHost": "192.0.2.7"}, "logged in: root from 192.0.2.7"),
+    ],
+)
+def test_person_who_is_logged_in_keeps_it_awake(
+    session: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    assert logged_in(tmp_path, session) == [said, "exit 1"]
+    assert busy.reason(said).code in ("sleep.busy_user", "sleep.busy_left")
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "session",
+    [
+        OWN,
+        {**OWN, "State": "closing"},
+        {**ANNA, "Class": "manager"},
+        {**ANNA, "Class": "manager-early"},
+        {**DESK, "Class": "greeter"},
+        {**DESK, "Class": "background", "Type": "unspecified"},
+        {**ANNA, "Type": "unspecified"},
+    ],
+)
+def test_session_that_is_not_a_person_does_not_keep_it_awake(
+    session: dict[str, str], tmp_path: Path
+) -> None:
+    assert logged_in(tmp_path, session) == [ASLEEP]
+
+
+@needs_root
+def test_box_without_a_session_is_known_by_its_address(tmp_path: Path) -> None:
+    assert logged_in(tmp_path, {**OWN, "RemoteHost": "192.0.2.1"}, own=False) == [ASLEEP]
 
 
 TIMERS = '[{"unit": "x.timer", "next": null}]'

@@ -112,6 +112,9 @@ if [ -n "$USER_IN" ]; then
 	path=$(sed -n 's/.*command="\(\/[^" ]*\).*/\1/p' "$home/.ssh/authorized_keys" 2>/dev/null |
 		head -n 1)
 	fact command "$([ -x "$path" ] && echo runs)"
+	# systemctl counts the sessions of all but its real user, if logind has any of ssh.
+	fact command_counts "$([ "$USER_IN" != root ] && grep -q '^[^#]*check-inhibitors=yes' "$path" 2>/dev/null &&
+		! grep -q '^[^#]*--ruid' "$path" && grep -qs '^[^#]*pam_systemd' "$ETC"/pam.d/* && echo yes)"
 	fact command_looks "$(grep -q around "$path" 2>/dev/null && echo yes)"
 	fact command_tells "$(grep -q naproxy-appointments "$path" 2>/dev/null && echo yes)"
 fi

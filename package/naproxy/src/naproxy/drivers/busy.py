@@ -13,6 +13,8 @@ from typing import Final
 from naproxy.core.reason import Reason, own_words, together
 
 _SHARES: Final = {139: "SMB", 445: "SMB", 2049: "NFS"}
+_SSHD: Final = "sshd"
+"""Where systemctl says that a user is logged in who has no terminal."""
 
 _Made = Callable[..., Reason]
 
@@ -55,6 +57,10 @@ _LINES: Final[tuple[tuple[str, _Made], ...]] = (
         lambda port: Reason("sleep.busy_untracked", port=int(port)),
     ),
     (r"logged in: (\S+) (?:from|at) (\S.*)", _user),
+    (
+        r"(\S+) has logged out, but left programs running",
+        lambda user: Reason("sleep.busy_left", user=user),
+    ),
     (r"inhibited by (.+?): (.+)", _locked),
     (
         r"the load is ([0-9]{1,6}\.[0-9]{1,2}), above ([0-9.]{1,9})",
@@ -85,11 +91,16 @@ def reason(line: str) -> Reason:
     return own_words(line)
 
 
-def printed(said: str) -> Reason:
-    """Return what a program printed that was to put the server to sleep, all in one line."""
+def printed(said: str, login: str) -> Reason:
+    """Return what a program printed that was to put the server to sleep, all in one line.
+
+    `login` is the box's user there: a script from an earlier version has systemctl count its login.
+    """
     found = [
         made(*each.groups())
         for pattern, made in _SYSTEMCTL
         for each in re.finditer(pattern, said, re.ASCII)
     ]
+    own = Reason("sleep.busy_user", user=login, place=_SSHD)
+    found = [Reason("sleep.counts_box") if each == own else each for each in found]
     return together(*found) if found else reason(said)

@@ -23,6 +23,9 @@ is_place: Final = fits(r"(?!-)[^ @/]*", Reason("config.host_or_address"))
 """A host name or address as it goes onto a command line; empty is the server's."""
 
 
+_LEAST_ALIVE_S: Final = 3
+
+
 @dataclass(frozen=True, kw_only=True)
 class SshSettings:
     """Where to log in, and how."""
@@ -64,7 +67,9 @@ class Ssh:
         self._settings = settings
         self._host = settings.host or address
 
-    def _command(self, log: str, *command: str, before: tuple[str, ...] = ()) -> list[str]:
+    def _command(
+        self, log: str, timeout_s: float, *command: str, before: tuple[str, ...] = ()
+    ) -> list[str]:
         settings = self._settings
         options = {
             "BatchMode": "yes",
@@ -76,8 +81,10 @@ class Ssh:
             "IdentityAgent": "none",
             "PreferredAuthentications": "publickey",
             "ConnectTimeout": str(settings.connect_timeout_s),
+            # A server that fell asleep answers no more. sshd does not answer either while PAM opens
+            # the session: on a slow server, starting the user's systemd takes many seconds.
             "ServerAliveInterval": "1",
-            "ServerAliveCountMax": "3",
+            "ServerAliveCountMax": str(max(_LEAST_ALIVE_S, int(timeout_s / 2))),
             "ControlPath": "none",
             "ClearAllForwardings": "yes",
             # Says when it is authenticated: from then on an end of the connection is
@@ -99,7 +106,7 @@ class Ssh:
     async def fetch(self, command: str, timeout_s: float, most_bytes: int) -> tuple[Printed, str]:
         """Run a command there; return how it ended with what it printed, and what ssh says."""
         with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
-            argv = self._command(log.name, command)
+            argv = self._command(log.name, timeout_s, command)
             try:
                 done = await program.printed(argv, timeout_s, {}, most_bytes)
             except OSError as error:
@@ -118,7 +125,8 @@ class Ssh:
         self, timeout_s: float, *command: str, before: tuple[str, ...] = ()
     ) -> Session:
         with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
-            ended = await program.run(self._command(log.name, *command, before=before), timeout_s)
+            argv = self._command(log.name, timeout_s, *command, before=before)
+            ended = await program.run(argv, timeout_s)
             return Session(ended, Path(log.name).read_text(errors="replace"))
 
     def failure(self, log: str) -> Reason:

@@ -117,13 +117,46 @@ if [ -n "$udp" ]; then
 		exit 1
 	done
 fi
+# The people who are logged in. The box's own sessions do not count: they have no terminal, and come
+# from where this one does.
+from=$(loginctl show-session "${XDG_SESSION_ID:-none}" --property=RemoteHost --value 2>/dev/null)
+people=$(for id in $(loginctl --no-legend list-sessions 2>/dev/null | awk '{ print $1 }'); do
+	# A session that has ended meanwhile prints nothing.
+	loginctl show-session "$id" 2>/dev/null
+	echo
+done | awk -v me="$(id -un)" -v from="${from:-$box}" '
+	/=/ {
+		value = $0
+		sub(/[^=]*=/, "", value)
+		session[substr($0, 1, index($0, "=") - 1)] = value
+		next
+	}
+	session["Class"] ~ /^user/ && session["Type"] ~ /^(tty|x11|wayland|mir|web)$/ {
+		name = session["Name"]
+		host = session["RemoteHost"]
+		place = session["TTY"]
+		if (name != me || place != "" || host != from) {
+			if (place == "")
+				place = session[session["Seat"] == "" ? "Service" : "Seat"]
+			if (session["State"] == "closing")
+				print name " has logged out, but left programs running"
+			else if (host != "")
+				print "logged in: " name " from " host
+			else
+				print "logged in: " name " at " place
+			exit
+		}
+	}
+	{ delete session }') || exit 1
+[ -z "$people" ] || { echo "$people"; exit 1; }
 # The box asks what this server is going to do by itself, and in its order says in how many
 # seconds the server's own clock is to wake it.
 case "$asked" in
 *appointments) exec sudo -n /usr/local/sbin/naproxy-appointments ;;
 *"alarm "*) sudo -n /usr/local/sbin/naproxy-appointments "${asked##* }" >/dev/null 2>&1 ;;
 esac
-exec sudo -n systemctl @VERB@ --check-inhibitors=yes
+# systemctl checks the locks, and all sessions but those of its real user: it must not count the box's.
+exec sudo -n /usr/bin/setpriv --ruid "$(id -un)" /usr/bin/systemctl @VERB@ --check-inhibitors=yes
 END
 cat >/usr/local/sbin/naproxy-appointments <<'END'
 #!/bin/sh
@@ -204,7 +237,7 @@ echo end
 END
 chmod 755 /usr/local/bin/naproxy-sleep /usr/local/sbin/naproxy-appointments
 cat >/etc/sudoers.d/naproxy <<'END'
-@USER@ ALL=(root) NOPASSWD: /usr/bin/systemctl @VERB@ --check-inhibitors=yes
+@USER@ ALL=(root) NOPASSWD: /usr/bin/setpriv --ruid @USER@ /usr/bin/systemctl @VERB@ --check-inhibitors=yes
 @USER@ ALL=(root) NOPASSWD: /usr/local/sbin/naproxy-appointments
 END
 chmod 440 /etc/sudoers.d/naproxy

@@ -17,7 +17,7 @@ from naproxy.core import office_time
 from naproxy.core.findings import NotSeen, Problem, let_in
 from naproxy.core.hours import zone
 from naproxy.core.processes import Ended, words
-from naproxy.core.reason import Reason, WrongError, own_words
+from naproxy.core.reason import Reason, WrongError, own_words, stored_reason
 from naproxy.core.schema import option
 from naproxy.drivers import Target, busy
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
@@ -132,7 +132,7 @@ class Driver(SleepDriver[Settings]):
             refused = Reason("sleep.refused", who=THE_SERVER, words=why)
             return SleepResult(Answer.REFUSED, refused, past)
         if code == _REFUSED and session.ended.said:
-            why = busy.printed(session.ended.said)
+            why = busy.printed(session.ended.said, self._settings.user)
             return SleepResult(Answer.REFUSED, Reason("sleep.refused", who=THE_SERVER, words=why))
         if code is not None and 0 <= code < _CONNECTION_ENDED:
             return by_exit_status(session.ended, THE_SERVER)
@@ -228,6 +228,17 @@ def ssh_restricted(seen: readings.Seen) -> Problem | None:
     return None
 
 
+def ssh_counts_box(seen: readings.Seen) -> Problem | None:
+    """Look whether the server last refused to sleep because the box itself was logged in."""
+    if seen.known is None:
+        raise NotSeen("doctor.no_controller")
+    status = seen.known.status
+    told = map(stored_reason, (status["reason"], *status["inhibitors"]))
+    if any("sleep.counts_box" in each.codes() for each in told):
+        return Problem(Reason("doctor.counted_box"), Reason("doctor.do_new_command"))
+    return None
+
+
 def forced_command(seen: server.Seen) -> Problem | None:
     """Look whether each key of the login for the box runs the one command only."""
     user = seen.server.sleep.user
@@ -260,6 +271,17 @@ def command_tells(seen: server.Seen) -> Problem | None:
     return _command_has(seen, "command_tells", Reason("doctor.command_tells_nothing"))
 
 
+def command_counts_box(seen: server.Seen) -> Problem | None:
+    """Look whether that command would count the box's own login as a person's."""
+    if seen.facts.get("root") != "yes":
+        raise NotSeen("doctor.keys_need_root")
+    if seen.facts.get("command") != "runs":
+        raise NotSeen("doctor.no_command")
+    if seen.facts.get("command_counts") == "yes":
+        return Problem(Reason("doctor.counts_box"), Reason("doctor.do_new_command"))
+    return None
+
+
 def _command_has(seen: server.Seen, fact: str, without: Reason) -> Problem | None:
     if seen.facts.get("root") != "yes":
         raise NotSeen("doctor.keys_need_root")
@@ -271,6 +293,6 @@ def _command_has(seen: server.Seen, fact: str, without: Reason) -> Problem | Non
 
 
 CHECKS: Final[Mapping[str, tuple[Callable[[Any], Problem | None], ...]]] = {
-    "box": (ssh_key, ssh_login, ssh_restricted),
-    "server": (forced_command, command_sees_visitors, command_tells),
+    "box": (ssh_key, ssh_login, ssh_restricted, ssh_counts_box),
+    "server": (forced_command, command_counts_box, command_sees_visitors, command_tells),
 }
