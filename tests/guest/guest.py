@@ -46,6 +46,9 @@ _ANSWER = re.compile(r"^\[([0-9.]+)\] [0-9]+ bytes from", re.MULTILINE)
 class Guest(Server):
     """Takes the place of the office's server; its mainboard is QEMU's, its sleep ACPI S3."""
 
+    _to_agent: socket.socket | None = None
+    """To the guest's agent."""
+
     def __init__(self, name: str, directory: Path, logs: Path, image: Image, client: Namespace):
         super().__init__(name, directory, logs)
         self.image = image
@@ -129,7 +132,8 @@ class Guest(Server):
     def sessions(self, user: str) -> str:
         """Return what logind knows of a user's sessions."""
         ids = f"loginctl --no-legend list-sessions | awk '$3 == \"{user}\" {{ print $1 }}'"
-        return self.run_inside(f"for id in $({ids}); do loginctl show-session $id; done").stdout
+        shown = f"for id in $({ids}); do loginctl show-session $id || :; done"
+        return self.run_inside(shown).stdout
 
     def copy(self, source: Path, to: str) -> None:
         """Copy a directory there, with what its symbolic links lead to."""
@@ -198,22 +202,37 @@ class Guest(Server):
         arguments: Mapping[str, Any] | None = None,
         timeout_s: float = _COMMAND_S,
     ) -> Any:
-        """Give the guest's agent a command; a new connection each time forgets what went wrong."""
-        with self._talking, contextlib.closing(socket.socket(socket.AF_UNIX)) as line:
+        """Give the guest's agent a command and return what it returns."""
+        with self._talking:
+            line = self._to_agent or self._greeted(timeout_s)
+            self._to_agent = None
             line.settimeout(timeout_s)
-            line.connect(str(self._socket("agent")))
-            # The byte makes the agent forget half a command (QEMU's protocol).
-            line.sendall(b"\xff" + _line("guest-sync-delimited", {"id": 1}))
             line.sendall(_line(command, arguments or {}))
-            with line.makefile("rb") as answers:
-                # Before the mark there may be answers to what an earlier connection asked.
-                while not (answer := answers.readline()).startswith(b"\xff"):
-                    if not answer:
-                        raise EOFError("QEMU has ended")
-                said: dict[str, Any] = json.loads(answers.readline())
+            said: dict[str, Any] = json.loads(_read_line(line))
+            # Kept only if nothing went wrong.
+            self._to_agent = line
         if "error" in said:
             raise OfficeError(f"{command}: {said['error']['desc']}")
         return said["return"]
+
+    def _greeted(self, timeout_s: float) -> socket.socket:
+        """Connect to the guest's agent; what is said to one that has not begun may be lost."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            line = socket.socket(socket.AF_UNIX)
+            line.settimeout(_PING_S)
+            line.connect(str(self._socket("agent")))
+            try:
+                line.sendall(_line("guest-sync-delimited", {"id": 1}))
+                # Before the mark there may be answers to what an earlier connection asked.
+                while b"\xff" not in _read_line(line):
+                    pass
+            except TimeoutError:
+                line.close()
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                return line
 
     def _socket(self, name: str) -> Path:
         return self.directory / f"{name}.qmp"
@@ -320,6 +339,15 @@ class GuestOffice(Office):
 
         wait_for(asleep, "the guest to sleep", _SLEEP_S)
         return power.wait(SUSPEND, before + 1)
+
+
+def _read_line(line: socket.socket) -> bytes:
+    read = b""
+    while not read.endswith(b"\n"):
+        if not (more := line.recv(65536)):
+            raise EOFError("QEMU has ended")
+        read += more
+    return read
 
 
 def _line(command: str, arguments: Mapping[str, Any]) -> bytes:
