@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.clients import ask
+from tests.e2e.clients import ask, fresh
 from tests.e2e.clock import Clock
 from tests.simulator.office import Office, Settings
 from tests.simulator.office.box import UNOPTIMISED, VMOD
@@ -41,6 +41,15 @@ def shared(request: pytest.FixtureRequest) -> Iterator[Office]:
         office.box.varnish_arguments += UNOPTIMISED
         office.box.start(**config)
         yield office
+
+
+@pytest.fixture(scope="module")
+def visited(shared: Office) -> Office:
+    """A visitor has come through the box: the doctor misses none."""
+    shared.box.await_state("awake")
+    assert ask(shared.client, fresh()).status == 200
+    wait_for(lambda: shared.box.status()["live"]["last_s"] is not None, "the visitor")
+    return shared
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from tests.simulator.office import Office
 from tests.simulator.office.server import ADDRESS, MAC
 
 NAPROXY = Path(sys.executable).with_name("naproxy")
+pytestmark = pytest.mark.usefixtures("visited")
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBLPFzVvVjPbZbOAlXVGIDBJhNzSNTXJ6BPBBqYkrSvE"
 
 

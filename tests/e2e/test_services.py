@@ -88,6 +88,7 @@ def checked(office: Office, facts: str = "") -> dict[str, Any]:
     return {each["name"]: each for each in done["result"]["checks"]}
 
 
+@pytest.mark.usefixtures("visited")
 def test_the_doctor_names_what_answers_from_the_network(server: Office) -> None:
     status, found = doctor(server)
     assert status == 1
