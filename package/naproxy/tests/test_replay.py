@@ -3,6 +3,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import signal
 import ssl
 import time
@@ -433,6 +434,9 @@ def test_requests_are_sent_when_due_not_after_the_answer_before() -> None:
 
 
 def test_many_are_held_at_once() -> None:
+    # Both ends are in this process, and the usual limit is 1,024 open files.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     held: list[asyncio.StreamWriter] = []
 
     async def hold(_: Request, writer: asyncio.StreamWriter) -> None:
