@@ -11,7 +11,7 @@ from tests.failures import MOST_LINES, shortened, summary
 
 MAKEFILE = """
 test-one:
-\t@{python} -m pytest -q -p no:cacheprovider --rootdir . one/tests
+\t@'{python}' -m pytest -q -p no:cacheprovider --rootdir . one/tests
 test-two:
 \t@varnishtest -q -k two.vtc three.vtc
 lint:
