@@ -293,18 +293,6 @@ def test_a_second_server_in_the_settings_changes_no_past_savings(
     assert shared["total"] == alone["total"]
 
 
-def test_two_servers_of_the_same_time_share_the_box(client: FlaskClient, past: Past) -> None:
-    stop(past)
-    alone = get(client, view="all")["total"]
-    past.wall_s -= 6 * 3600
-    past.journal.transition("other1", State.UNKNOWN, State.AWAKE, Reason("server.answers"))
-    past.wall_s += 6 * 3600
-    past.journal.transition("other1", State.AWAKE, State.UNKNOWN, Reason("server.stopped"))
-    shared = get(client, view="all")
-    assert 0.5 < shared["assumed"]["box_share"] < 0.6
-    assert 0.5 < shared["total"]["box_j"] / alone["box_j"] < 0.6
-
-
 def test_money_only_with_a_price(client: FlaskClient, past: Past, app: Flask) -> None:
     priced = get(client, view="all")
     assert priced["net_worth"]["money"] == pytest.approx(priced["total"]["net_j"] / 3.6e6 * 0.5)
