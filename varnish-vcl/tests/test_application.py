@@ -47,16 +47,20 @@ def free_port() -> int:
     return port
 
 
+FLAGS = "flags=default,waiting_page,defer"
+"""As the box has them at first: other tests share it."""
+
+
 def serve(box: Box, port: int, *command: str | Path) -> Iterator[Box]:
     """Run a server behind the box; then the box has its own again."""
     process = subprocess.Popen(command, cwd=HERE)
     try:
         until(lambda: answers(port) or process.poll() is not None, f"{command[0]}")
         assert process.poll() is None
-        box.set("state=awake", f"address=127.0.0.1:{port}", "flags=default,frozen")
+        box.set("state=awake", f"address=127.0.0.1:{port}", f"{FLAGS},frozen")
         yield box
     finally:
-        box.set("state=asleep", f"address=127.0.0.1:{box.server_port}", "flags=default")
+        box.set("state=asleep", f"address=127.0.0.1:{box.server_port}", FLAGS)
         process.terminate()
         process.wait(PATIENCE_S)
     assert "not panicked" in box.adm("panic.show")
