@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -291,6 +293,24 @@ def test_a_second_server_in_the_settings_changes_no_past_savings(
     shared = get(client, view="all")
     assert shared["assumed"]["box_share"] == alone["assumed"]["box_share"] == 1.0
     assert shared["total"] == alone["total"]
+
+
+def test_two_servers_of_the_same_time_share_the_box(
+    client: FlaskClient, past: Past, settings: Settings
+) -> None:
+    stop(past)
+    alone = get(client, view="all")["total"]
+    with closing(sqlite3.connect(settings.data_dir / "history.db", isolation_level=None)) as db:
+        db.execute(
+            'INSERT INTO transitions (t_s, server, "from", "to", reason)'
+            ' SELECT t_s, \'other1\', "from", "to", reason FROM transitions'
+        )
+        # Hours that were added up before the second server was there.
+        for table in ("state_hours", "box_hours"):
+            db.execute(f"DELETE FROM {table}")
+    shared = get(client, view="all")
+    assert shared["assumed"]["box_share"] == pytest.approx(0.5, abs=1e-3)
+    assert shared["total"]["box_j"] == pytest.approx(alone["box_j"] / 2, rel=1e-3)
 
 
 def test_money_only_with_a_price(client: FlaskClient, past: Past, app: Flask) -> None:
