@@ -1,5 +1,6 @@
 """What the image test asks of a board, and what a box tells of its drivers."""
 
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -8,6 +9,7 @@ from naproxy.drivers.needs import Needs
 from tests.image_vm import on_the_box
 from tests.image_vm.board import BoardError, board
 from tests.image_vm.cases import Options, steps
+from tests.simulator.office.namespace import ROOT
 
 
 class Settings:
@@ -65,3 +67,26 @@ def test_a_soekris_without_a_network_is_only_started() -> None:
 def test_the_fast_usb_is_there_before_the_disk_that_is_plugged_into_it() -> None:
     argv = board("soekris-net5501").hardware.argv("00:00:5e:10:00:01")
     assert argv.index("usb-ehci,id=fast") < argv.index("usb-storage,bus=fast.0,drive=disk")
+
+
+def test_each_service_of_the_image_has_a_question() -> None:
+    there = {folder.name for folder in (ROOT / "overlay/etc/service").iterdir()}
+    assert set(on_the_box.questions("www.office.example")) == there
+
+
+def test_a_program_that_calls_itself_broken_does_not_start(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho 'FATAL ERROR: invalid code detected'\n")
+    broken.chmod(0o755)
+    assert "invalid code" in on_the_box.not_started(broken)
+
+
+def test_scripts_of_the_shell_are_not_started_by_chance(tmp_path: Path) -> None:
+    shell, python = tmp_path / "shell", tmp_path / "python"
+    shell.write_text("#!/bin/sh\n")
+    python.write_text("#!/usr/bin/env python3\n")
+    for file in (shell, python):
+        file.chmod(0o755)
+    assert not on_the_box.ours(shell)
+    assert on_the_box.ours(python)
+    assert on_the_box.ours(Path("/bin/true"))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image_vm import cases, setup
+from tests.image_vm import by_https, cases, setup
 from tests.image_vm.place import Visited, dnsmasq
 from tests.image_vm.report import memory
 from tests.image_vm.ui import PORT, RefusedError, Ui
@@ -139,11 +139,37 @@ def test_a_page_that_comes_from_the_server_is_told_from_others(
 
 
 def test_the_server_sleeps_is_woken_for_a_page_and_kept_awake(place: Visited, ui: Ui) -> None:
-    words = cases.wake(place, ui)
+    words = cases.wake(place, ui, place.served)
     found = re.match(r"(\d+) magic packets", words)
     assert found
     assert int(found[1]) >= 1
     assert place.server.board.state == "on"
+
+
+@pytest.fixture(scope="module")
+def https(box: Box, ui: Ui) -> None:
+    """What serves HTTPS runs, as the image's supervisor starts it."""
+    box.box.start_edge()
+    box.box.start_through()
+
+
+def test_by_https_the_server_is_asked_and_woken(https: None, place: Visited, ui: Ui) -> None:
+    words = by_https.served(place, ui, cases.wake)
+    assert re.fullmatch(r"HTTP/1.1: .*magic packets.*; HTTP/2: .*magic packets.*", words)
+
+
+def test_passed_on_the_server_is_asked_and_woken(https: None, place: Visited, ui: Ui) -> None:
+    words = by_https.passed_on(place, ui, cases.wake)
+    assert re.fullmatch(r"HTTP/1.1: .*magic packets.*; HTTP/2: .*magic packets.*", words)
+
+
+def test_served_by_the_box_is_not_taken_for_passed_on(https: None, place: Visited, ui: Ui) -> None:
+    by_https.offered(place, ui)
+    assert by_https.page(place, "2", through=False)
+    assert not by_https.page(place, "2", through=True)
+    by_https.ended(ui)
+    with pytest.raises(OfficeError, match="by HTTPS"):
+        by_https.page(place, "2", through=False)
 
 
 def test_the_certificate_is_the_one_that_is_announced(box: Box, ui: Ui) -> None:

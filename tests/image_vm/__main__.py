@@ -27,6 +27,9 @@ TOOLS = {
     "mcopy": "mtools",
     "rauc": "rauc",
     "ssh": "openssh-client",
+    "curl": "curl",
+    "mosquitto": "mosquitto",
+    "mosquitto_sub": "mosquitto-clients",
     "unsquashfs": "squashfs-tools",
     "mksquashfs": "squashfs-tools",
 }

@@ -10,12 +10,12 @@ import shlex
 import shutil
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.image_vm import bundles, report, setup
+from tests.image_vm import around, bundles, by_https, report, setup
 from tests.image_vm.board import Board, Hardware
 from tests.image_vm.bundles import Workshop
 from tests.image_vm.console import ConsoleError
@@ -33,12 +33,13 @@ from tests.image_vm.place import Visited
 from tests.image_vm.report import Case, Report
 from tests.image_vm.ui import Ui
 from tests.simulator.office import magic
-from tests.simulator.office.box import ADDRESS
-from tests.simulator.office.namespace import OfficeError
+from tests.simulator.office.box import ADDRESS, HOST
+from tests.simulator.office.namespace import ROOT, OfficeError
 from tests.simulator.office.server import MAC
 from tests.simulator.office.wire import Capture
 
 FINGERPRINT: Final = r"certificate \(SHA-256\)(?: is|:)\s+([0-9A-Fa-f:]{95})"
+CALLED: Final = r"Naproxy (naproxy-\w+), address"
 LOGIN: Final = r"login: $"
 AWHILE_S: Final = 300.0
 """After so long the memory in use is looked at."""
@@ -115,18 +116,22 @@ def starts_alone(run: Run, case: Case) -> None:
 
 def wakes_the_server(run: Run, case: Case) -> None:
     """The server sleeps by the box's order; who asks has it woken by a packet on its wire."""
-    case.words = wake(run.life.place, run.life.ui)
+    place = run.life.place
+    case.words = wake(place, run.life.ui, place.served)
 
 
-def wake(place: Visited, ui: Ui) -> str:
-    """Have the server fall asleep by itself, ask for a page; return what was seen."""
+def wake(place: Visited, ui: Ui, asked: Callable[[], bool]) -> str:
+    """Have the server fall asleep by itself, ask for a page; return what was seen.
+
+    `asked` asks and says whether the page came from the server.
+    """
     setup.hurry_to_sleep(ui)
     setup.await_state(ui, "asleep", 120.0)
     if place.server.board.state != "off":
         raise OfficeError(f"asleep by the box's word, and the server is {place.server.board.state}")
     with Capture(place.server, "ether proto 0x0842 or udp") as wire:
         began_s = time.monotonic()
-        if not place.served(timeout_s=60.0):
+        if not asked():
             raise OfficeError("what was asked for did not come from the server")
         waited_s = time.monotonic() - began_s
         seen = [frame for frame in wire.frames() if magic.wakes(frame.data, magic.address(MAC))]
@@ -145,6 +150,17 @@ def interface_answers(run: Run, case: Case) -> None:
     if not life.ui.answers():
         raise OfficeError("/api/health does not say that the controller answers")
     case.words = f"SHA-256 {shown[:16]}..."
+
+
+def https(run: Run, case: Case) -> None:
+    """The certificate comes by the web interface; the box serves HTTPS, awake and asleep."""
+    case.words = by_https.served(run.life.place, run.life.ui, wake)
+
+
+def https_passed_on(run: Run, case: Case) -> None:
+    """The server has the certificate; the box passes visitors on unopened, awake and asleep."""
+    life = run.life
+    case.words = by_https.passed_on(life.place, life.ui, wake)
 
 
 def cold_boot(run: Run, case: Case) -> None:
@@ -193,33 +209,68 @@ def memory(run: Run, case: Case) -> None:
     case.words = f"{figures['in_use_mb']:.0f} MB of {figures['total_mb']:.0f} MB"
 
 
-# What drivers use
+# What the image ships, and what it serves
 
 
 def drivers(run: Run, case: Case) -> None:
-    """Each driver's programs start, its modules are there, its kernel's options, its devices.
-
-    The box tells: a key on its boot partition lets this in by ssh, as the office's would.
-    """
+    """Each driver's programs start, its modules are there, its kernel's options, its devices."""
     life = run.life
     board = life.place.machine.board
-    key = run.directory / "key"
-    run_program("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
-    life.switch_off()
-    image = flatten(life.disk, run.directory / "with-key.img")
-    write_boot_file(image, SSH_KEYS, key.with_suffix(".pub").read_bytes())
-    life.add_layer(image, "raw")
-    life.switch_on()
-    life.settled()
-    with contextlib.closing(life.place.machine.plug_in_serial()):
+    with (
+        let_in(run, "drivers") as ask,
+        contextlib.closing(life.place.machine.plug_in_serial()),
+    ):
         port = setup.find_port(life.ui)
-        program = (HERE / "on_the_box.py").read_text()
-        lacks = json.loads(on_the_box(run, key, "python3", "-", *board.devices, stdin=program))
-    on_the_box(run, key, "rm", f"/bootpart/{SSH_KEYS}")
+        lacks = ask("drivers", *board.devices)
     run.found.figures["drivers"] = len(lacks)
     if missing := {driver: what for driver, what in lacks.items() if what}:
         raise OfficeError(f"{len(missing)} of {len(lacks)} drivers lack something: {missing}")
     case.words = f"{len(lacks)} drivers lack nothing; port {port}"
+
+
+def services(run: Run, case: Case) -> None:
+    """Each program of the image starts; each service gives the answer that it is there for."""
+    life = run.life
+    place, ui = life.place, life.ui
+    by_https.offered(place, ui)
+    with let_in(run, "services") as ask:
+        programs = ask("programs")
+        with around.broker(place, ui, run.directory), around.fleet(place, ui):
+            told = ask("services", HOST)
+        around.named(place, re.findall(CALLED, place.machine.console.text)[-1])
+    around.nothing_around(ui)
+    by_https.ended(ui)
+    asked = {path.name for path in (ROOT / "overlay/etc/service").iterdir()}
+    run.found.figures |= {"programs": len(programs), "services": sorted(told)}
+    bad = {name: why for name, why in (programs | told).items() if why}
+    if bad or not {"varnish", "edge", "mqtt", "hawkbit", "sshd"} <= set(told) <= asked:
+        raise OfficeError(f"of {len(programs)} programs and {sorted(told)}: {bad}")
+    case.words = f"{len(programs)} programs start, {len(told)} services answer"
+
+
+@contextlib.contextmanager
+def let_in(run: Run, why: str) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Start the box with a key on its boot partition; `on_the_box.py` can be asked there."""
+    life = run.life
+    key = run.directory / "key"
+    key.unlink(missing_ok=True)
+    run_program("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+    life.switch_off()
+    image = flatten(life.disk, run.directory / f"key-{why}.img")
+    write_boot_file(image, SSH_KEYS, key.with_suffix(".pub").read_bytes())
+    life.add_layer(image, "raw")
+    life.switch_on()
+    life.settled()
+    program = (HERE / "on_the_box.py").read_text()
+
+    def ask(*words: str) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(
+            on_the_box(run, key, "python3", "-", *words, stdin=program)
+        )
+        return told
+
+    yield ask
+    on_the_box(run, key, "rm", f"/bootpart/{SSH_KEYS}")
 
 
 def on_the_box(run: Run, key: Path, *argv: str, stdin: str = "") -> str:
@@ -406,6 +457,9 @@ def steps(options: Options, board: Board) -> dict[str, Step]:
         "wake-again": wakes_the_server,
         "memory": memory,
         "drivers": drivers,
+        "https": https,
+        "services": services,
+        "https-passed-on": https_passed_on,
         **{f"starts-{name}": on_another(other) for name, other in board.others.items()},
         "refused-signature": refused(_strangers, {"signature"}),
         "refused-unsigned": refused(lambda run: run.workshop.unsigned(), {"signature", "format"}),
