@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flask import Flask
+from history_box import Box, event, second
 from naproxy.api.shapes import check
 from naproxy.core.reading import PowerSample
 from naproxy.core.reason import Reason
@@ -14,8 +15,6 @@ from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy_webui.office.equipment import Equipment, Meter, Server
 from naproxy_webui.options import Settings
-from test_history import Box, event
-from test_history_block import second
 
 ON_MW, OFF_MW = 40_000, 2_000
 AGO_S = 20 * 86400

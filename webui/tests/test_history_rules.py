@@ -11,13 +11,13 @@ import pytest
 from box import Box as Controller
 from flask import Flask
 from flask.testing import FlaskClient
+from history_box import event
 from history_past import IDLE, SERVER, Past, as_declared, known
 from naproxy.config.document import Rule
 from naproxy.core.state import State
 from naproxy.shm.page import Outcome
 from naproxy_webui.options import Settings
 from naproxy_webui.pages.history import wakerules, wakes
-from test_history import event
 
 FEED = {"server": "web", "kind": "path", "text": "/feed.xml"}
 

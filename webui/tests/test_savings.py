@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from history_box import ask
 from history_past import OFF_MW, ON_MW, Past, known
 from naproxy.core.rates import Rates
 from naproxy.core.reason import Reason
@@ -29,7 +30,6 @@ from naproxy_webui.office.office import forget_office
 from naproxy_webui.options import Settings
 from naproxy_webui.pages.savings.page import POLICIES
 from savings_control import Control
-from test_history_stream import ask
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from history_box import ask
 from history_past import Past, known
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
@@ -22,7 +23,6 @@ from naproxy_webui.options import Settings
 from naproxy_webui.pages.savings import hindsights as module
 from naproxy_webui.pages.savings.hindsights import KEPT, Hindsights
 from savings_control import Control
-from test_history_stream import ask
 
 PATIENCE_S = 60.0
 SLOW = [sys.executable, "-c", "import time; time.sleep(60)"]

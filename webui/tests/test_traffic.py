@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from history_box import DAY_S, Box
 from naproxy.core.reason import Reason
 from naproxy.core.state import Klass, State
 from naproxy.history.write import agents
@@ -16,7 +17,6 @@ from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
 from naproxy_webui.options import Settings
 from naproxy_webui.pages.traffic import page as traffic
-from test_history import DAY_S, Box
 
 NOBODY = 0xFFFFFFFF
 GOOGLEBOT = agents.names().index("Googlebot")

@@ -18,7 +18,7 @@ settings.register_profile(
 settings.load_profile("ci")
 
 # After it: a profile holds for tests that are imported later.
-from test_history import Box  # noqa: E402
+from history_box import Box  # noqa: E402
 
 
 class _Kept(logging.Handler):

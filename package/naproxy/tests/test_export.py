@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from history_box import START_S, Box, asks, event
 from naproxy.api import measures
 from naproxy.cli import __main__ as cli
 from naproxy.core.reason import Reason, own_words
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.tables import FILE
-from test_history import START_S, Box, event
-from test_history_agents import asks
 
 HOST = 'a, "b"\nc'
 IDLE = Reason("policy.idle", idle_s=63)

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from history_box import Box, ask
 from naproxy.core.energy import Power, idealised
 from naproxy.history.read.recorded import Requests
 from naproxy.history.tables import FILE
@@ -21,8 +22,6 @@ from naproxy.lab.estimate.simulate import Simulation
 from naproxy.policy import timeout
 from naproxy.shm import page
 from naproxy.shm.page import Outcome
-from test_history import Box
-from test_history_stream import ask
 
 SETUP = Server(Power(on_w=40.0, off_w=2.0, switch_j=200.0, proxy_w=5.0), wake_s=5.0, sleep_s=4.0)
 PROMISE = Promise(0.1, 1.0)

@@ -3,94 +3,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from history_box import DAY_S, HOUR_S, START_S, Box, event, second
 from naproxy.core.reason import Reason, own_words, stored_reason
 from naproxy.core.state import Klass, State
 from naproxy.history.tables import FILE, METERS
 from naproxy.history.write import power
-from naproxy.history.write.journal import Journal
-from naproxy.history.write.writer import CHECKPOINT_EVERY, PRUNE_EVERY, SYNC_EVERY, History
+from naproxy.history.write.writer import CHECKPOINT_EVERY, PRUNE_EVERY, SYNC_EVERY
 from naproxy.shm import page
-from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
-from test_history_block import second
-
-START_S = 1_700_000_040
-HOUR_S = START_S // 3600 * 3600
-DAY_S = 86400
-
-
-class Box:
-    """A history on a box whose clocks are set by hand."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.monotonic_s = 1000.0
-        self.wall_s = float(START_S)
-        self.synchronised = True
-        self.boot = "first boot"
-        self.start()
-
-    def start(self) -> None:
-        self.epoch_s = self.wall_s - self.monotonic_s
-        self.journal = Journal(self.directory, lambda: self.wall_s)
-        self.history = History(
-            self.journal,
-            self.epoch_s,
-            monotonic=lambda: self.monotonic_s,
-            wall=lambda: self.wall_s,
-            synchronised=lambda: self.synchronised,
-            boot=self.boot,
-        )
-
-    def stop(self) -> None:
-        self.history.flush()
-        self.journal.close()
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def reboot(self, wall_s: float) -> None:
-        self.stop()
-        self.boot, self.monotonic_s, self.wall_s = f"{self.boot} again", 10.0, wall_s
-        self.start()
-
-    def pass_s(self, seconds: float) -> None:
-        self.monotonic_s += seconds
-        self.wall_s += seconds
-
-    @property
-    def house_s(self) -> float:
-        return self.epoch_s + self.monotonic_s
-
-    def meter(self, seconds: int, mean_mw: int = 43_000, meter: str = "web") -> None:
-        """Time passes, and each second is measured."""
-        for _ in range(seconds):
-            self.history.add_second(meter, second(int(self.house_s), mean_mw))
-            self.pass_s(1)
-
-    def read(self, sql: str) -> list[tuple[Any, ...]]:
-        reader = sqlite3.connect(f"file:{self.directory / FILE}?mode=ro", uri=True)
-        try:
-            return reader.execute(sql).fetchall()
-        finally:
-            reader.close()
-
-    def seconds(self) -> list[int]:
-        found = self.read("SELECT key, block FROM seconds ORDER BY key")
-        return [
-            s.t_s for key, blob in found for s in power.unpack((key >> power.METER_BITS) * 60, blob)
-        ]
-
-    def energy(self, tier: str) -> int:
-        return int(self.read(f"SELECT total(energy_mj) FROM {tier}")[0][0])
-
-
-def event(box: Box, outcome: Outcome = Outcome.HIT, flags: int = 0) -> Event:
-    return Event(
-        *(1, int(box.monotonic_s * 1e6), 0, 0, 0, 0, 0),
-        *(Klass.PERSON, outcome, flags, 200, 0),
-    )
 
 
 def test_a_minute_and_an_hour_are_what_their_seconds_are_together(box: Box) -> None:

@@ -1,3 +1,4 @@
+from history_box import CURL, DAY_S, GOOGLEBOT, START_S, Box, asks
 from naproxy.core import office_time
 from naproxy.core.state import Klass
 from naproxy.history.write import agents, requests
@@ -5,28 +6,9 @@ from naproxy.history.write.writer import AGENTS_EVERY, PRUNE_EVERY
 from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
-from test_history import DAY_S, START_S, Box
 
-GOOGLEBOT = agents.names().index("Googlebot")
-CURL = agents.names().index("curl")
 NOBODY = 0xFFFFFFFF
 FACTORY_S = 1_600_000_000.0
-
-
-def asks(
-    box: Box,
-    agent: int = GOOGLEBOT,
-    klass: int = Klass.CRAWLER,
-    outcome: Outcome = Outcome.REFUSED,
-    flags: int = 0,
-) -> None:
-    box.history.request(
-        "web",
-        Event(
-            *(1, int(box.monotonic_s * 1e6), 0, 0, 0, agent, 0),
-            *(klass, outcome, flags, 200, 0),
-        ),
-    )
 
 
 def counted(box: Box) -> list[tuple[object, ...]]:

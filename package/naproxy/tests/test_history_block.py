@@ -1,23 +1,13 @@
 import zlib
 
 import pytest
+from history_box import second
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.core.reading import PowerSample
 from naproxy.history.block import Span, merge, pack, unpack
 
 MINUTE_S = 1_000_020
-
-
-def second(t_s: int, mean_mw: int = 43_000, **changes: int) -> PowerSample:
-    values = {
-        "count": 50,
-        "min_mw": mean_mw - 400,
-        "max_mw": mean_mw + 400,
-        "energy_mj": mean_mw,
-        "covered_ms": 1000,
-    }
-    return PowerSample(t_s=t_s, mean_mw=mean_mw, **(values | changes))
 
 
 @st.composite

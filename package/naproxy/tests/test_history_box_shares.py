@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 import pytest
+from history_box import HOUR_S, Box
 from naproxy.core.energy import Power
 from naproxy.core.reason import own_words
 from naproxy.core.state import State
@@ -15,7 +16,6 @@ from naproxy.history.read.cells import Source, cells
 from naproxy.history.read.savings import Assumptions, Saved, saved, total
 from naproxy.history.tables import FILE
 from naproxy.history.write import state_hours
-from test_history import HOUR_S, Box
 
 BOX_W = 5.0
 ASSUMED = Assumptions(Power(on_w=43.0, off_w=2.0, switch_j=100.0, proxy_w=BOX_W), {})

@@ -6,10 +6,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from history_box import HOUR_S, Box
 from naproxy.history.read import carbon
 from naproxy.history.tables import FILE
 from naproxy.history.write.carbon import MOST_WAITING, Carbon
-from test_history import HOUR_S, Box
 
 
 def hours(box: Box, since_s: int = 0) -> dict[int, float]:

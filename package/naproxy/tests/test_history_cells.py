@@ -6,6 +6,7 @@ from contextlib import closing
 from itertools import pairwise
 
 import pytest
+from history_box import DAY_S, HOUR_S, Box, live, three_hours
 from naproxy.core.energy import Power
 from naproxy.core.reason import Reason, own_words
 from naproxy.core.state import State
@@ -13,8 +14,6 @@ from naproxy.history.read import queries
 from naproxy.history.read.cells import Source, cells, mean_w
 from naproxy.history.read.savings import Assumptions, Saved, saved, total
 from naproxy.history.tables import FILE
-from test_history import DAY_S, HOUR_S, Box
-from test_history_block import second
 
 POWER = Power(on_w=43.0, off_w=2.0, switch_j=100.0, proxy_w=5.0)
 WEB = Source("web", "web")
@@ -26,17 +25,6 @@ HOURS = 9
 def box(box: Box) -> Box:
     box.history.watch(["web"])
     return box
-
-
-def live(box: Box, state: State, minutes: int, *, metered: bool = True) -> None:
-    """Time passes in a state, and the meter says what it should, if it says anything."""
-    mean_mw = 43_000 if state is State.AWAKE else 2_000
-    for n in range(60 * minutes):
-        if metered:
-            box.history.add_second("web", second(int(box.house_s), mean_mw))
-        box.pass_s(1)
-        if n % 60 == 59:
-            box.history.tick()
 
 
 def sleep_and_wake(box: Box, *, metered: bool = True) -> None:
@@ -137,13 +125,6 @@ def test_mean_power_of_a_state_is_measured_in_its_middle(box: Box) -> None:
         assert mean_w(db, WEB, "asleep", box.wall_s) == pytest.approx(2.0)
         assert mean_w(db, WEB, "trouble", box.wall_s) is None
         assert mean_w(db, NO_METER, "awake", box.wall_s) is None
-
-
-def three_hours(box: Box) -> None:
-    """Awake for 70 minutes, then asleep."""
-    for state, minutes in ((State.AWAKE, 70), (State.ASLEEP, 130)):
-        box.journal.transition("web", State.UNKNOWN, state, own_words("x"))
-        live(box, state, minutes)
 
 
 def test_an_hour_in_which_a_price_changes_is_minutes_with_the_same_sums(box: Box) -> None:

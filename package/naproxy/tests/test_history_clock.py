@@ -2,12 +2,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from history_box import DAY_S, START_S, Box, event
 from naproxy.core.reason import own_words
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.write import power
 from naproxy.history.write.clock import TAKEN_S, kernel_says_synchronised
-from test_history import DAY_S, START_S, Box, event
 
 FACTORY_S = 1_600_000_000.0
 """What a clock without a battery says after power comes."""

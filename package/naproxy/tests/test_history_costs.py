@@ -2,10 +2,10 @@ import sqlite3
 from typing import Any
 
 import pytest
+from history_box import HOUR_S, START_S, Box
 from naproxy.core.reason import own_words
 from naproxy.core.state import State
 from naproxy.history.read import costs, timeline
-from test_history import HOUR_S, START_S, Box
 
 ON_MW, OFF_MW = 40_000, 2_000
 

@@ -4,6 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from history_box import DAY_S, START_S, Box
 from naproxy.core.state import Klass
 from naproxy.history.read import queries
 from naproxy.history.write import gaps
@@ -12,7 +13,6 @@ from naproxy.history.write.writer import SYNC_EVERY
 from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
-from test_history import DAY_S, START_S, Box
 
 MIDNIGHT_S = START_S // DAY_S * DAY_S + DAY_S
 

@@ -2,11 +2,11 @@ import sqlite3
 from typing import Any
 
 import pytest
+from history_box import START_S, Box
 from naproxy.core.reason import own_words, stored_reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.read import ledger
-from test_history import START_S, Box
 
 EVER = (0.0, 1e11)
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from history_box import CURL, DAY_S, GOOGLEBOT, Box, asks
 from naproxy.core.state import Klass
 from naproxy.history.read import patterns, queries
 from naproxy.shm.page import Outcome
-from test_history import DAY_S, Box
-from test_history_agents import CURL, GOOGLEBOT, asks
 
 ZURICH = ZoneInfo("Europe/Zurich")
 MONDAY_S = 1_774_828_800  # 30 March 2026, 0:00 UTC; clocks went forward the day before

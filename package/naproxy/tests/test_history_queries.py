@@ -3,11 +3,11 @@ import time
 from pathlib import Path
 
 import pytest
+from history_box import DAY_S, HOUR_S, START_S, Box, event
 from naproxy.core.reason import own_words, stored_reason
 from naproxy.core.state import State
 from naproxy.history.read import queries
 from naproxy.history.read.rows import Part, rows
-from test_history import DAY_S, HOUR_S, START_S, Box, event
 
 
 def chart(box: Box, from_s: float, to_s: float, points: int = 1000) -> queries.Chart:

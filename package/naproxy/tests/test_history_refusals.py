@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from history_box import Box, event
 from naproxy.config.document import Rule
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.history.read.queries import open_history, rules
 from naproxy.history.tables import rule_key
 from naproxy.shm.page import Outcome
-from test_history import Box, event
 
 FEED = Rule(kind="path", text="/feed", treat_as="feed", server="web")
 PROBE = Rule(kind="agent", text="Probe/", treat_as="monitor", server="")

@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from history_box import HOUR_S, Box
 from naproxy.core.reason import own_words
 from naproxy.core.state import State
 from naproxy.history.read import states
@@ -11,7 +12,6 @@ from naproxy.history.read.states import InState
 from naproxy.history.read.timeline import Stretch
 from naproxy.history.tables import FILE
 from naproxy.history.write.writer import PRUNE_EVERY
-from test_history import HOUR_S, Box
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from contextlib import closing
 from itertools import pairwise
 
 import pytest
+from history_box import Box, ask
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.core.state import Klass
@@ -26,9 +27,7 @@ from naproxy.history.visits import (
 from naproxy.history.write import stream
 from naproxy.history.write.writer import SYNC_EVERY
 from naproxy.shm import page
-from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
-from test_history import Box
 
 visits = st.lists(
     st.builds(
@@ -46,21 +45,6 @@ visits = st.lists(
 def box(box: Box) -> Box:
     box.history.watch(["web"])
     return box
-
-
-def ask(
-    box: Box,
-    client: int = 7,
-    outcome: Outcome = Outcome.HIT,
-    *,
-    flags: int = 0,
-    klass: Klass = Klass.PERSON,
-    delay_ms: int = 0,
-    ago_s: float = 0.0,
-) -> None:
-    t_us = int((box.monotonic_s - ago_s) * 1e6)
-    event = Event(1, t_us, client, 99, delay_ms, 0, 0, klass, outcome, flags, 200, 0)
-    box.history.request("web", event)
 
 
 def tick(box: Box, batches: int) -> None:

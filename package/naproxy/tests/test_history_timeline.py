@@ -1,11 +1,11 @@
 import sqlite3
 
 import pytest
+from history_box import START_S, Box
 from naproxy.core.reason import Reason, own_words
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.read import timeline
-from test_history import START_S, Box
 
 X = own_words("x")
 IDLE = Reason("policy.idle", idle_s=63)

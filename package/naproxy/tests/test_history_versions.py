@@ -3,10 +3,10 @@
 import sqlite3
 from pathlib import Path
 
+from history_box import Box
 from naproxy.core.reason import own_words
 from naproxy.core.state import State
 from naproxy.history.tables import FILE
-from test_history import Box
 
 # What the first version had, word for word: its tables, its check on opening, its statements.
 FIRST_SCHEMA = """

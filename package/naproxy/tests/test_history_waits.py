@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from history_box import Box, ask
 from naproxy.core.reason import own_words
 from naproxy.core.state import Klass, State
 from naproxy.history.read import waits
@@ -11,8 +12,6 @@ from naproxy.history.read.waits import Paid, Wait
 from naproxy.history.tables import FILE
 from naproxy.shm import page
 from naproxy.shm.page import Outcome
-from test_history import Box
-from test_history_stream import ask
 
 LATE = page.E_NEEDED | page.E_DELAYED
 

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import history_box as past
 import pytest
-import test_history as past
 from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
 from certificates import Authority
+from history_box import three_hours
 from naproxy.api.calls import ApiError
 from naproxy.cli import notify as command
 from naproxy.config import document as config
@@ -35,7 +36,6 @@ from naproxy.notify.events import METER_S, Condition, Notice, Watch, conditions
 from naproxy.notify.letter import letter, report
 from naproxy.notify.notifier import Notifier
 from naproxy.notify.outbox import GIVE_UP_S, Outbox
-from test_history_cells import three_hours
 
 NIGHT = "mon-sun 23:00-01:00 0.2"
 NO_UPDATE: dict[str, Any] = {"supported": False}
