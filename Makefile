@@ -102,9 +102,9 @@ lint: $(BUILT) $(NPM)/.ready ## style and types
 	$(TSC) -p package/naproxy-meter/tests
 	shellcheck $(SHELL_SCRIPTS)
 
-test-unit: $(BUILT) ## the controller's and the agent's own tests
-	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile package/naproxy/tests
-	$(AS_ROOT) $(PYTEST) package/naproxy-agent/tests
+test-unit: $(BUILT) ## the controller's and the agent's own tests [ROOM=drivers: one folder's]
+	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile package/naproxy/tests$(ROOM:%=/%)
+	$(if $(ROOM),,$(AS_ROOT) $(PYTEST) package/naproxy-agent/tests)
 
 test-properties: prepare ## the controller's property tests with 10,000 new examples each; not part of test
 	$(PYTEST) -n 2 -m hypothesis --hypothesis-profile=large package/naproxy/tests

@@ -24,6 +24,10 @@ HAPROXY_MAKE_OPTS += TARGET=linux-glibc USE_SYSTEMD=
 # the compiler may assume that integers never overflow; HAProxy finds that out and exits at once.
 HAPROXY_CFLAGS += -fwrapv
 
+# TARGET=linux-glibc turns on the system's crypt(3), of which the recipe does not know. Its
+# dependencies have been read by now: so this one is make's.
+$(HAPROXY_TARGET_CONFIGURE): | libxcrypt
+
 # Nothing uses the C++ library of libgpiod, which needs another 2 MB of libstdc++.
 LIBGPIOD2_CONF_OPTS += --disable-bindings-cxx
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from forked import Forked
 from naproxy.core.state import State
 from naproxy.shm import page
@@ -28,6 +29,16 @@ from naproxy.shm import page
 MAC = "02:" + os.urandom(5).hex(":")
 ETHERTYPE_WOL = 0x0842
 PATIENCE_S = 60.0
+ONE_SERVER = """
+[box]
+heartbeat_s = 0.1
+
+[[server]]
+id = "web"
+address = "127.0.0.1"
+mac = "02:00:00:00:00:01"
+"""
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root")
 NAPROXY = (sys.executable, "-m", "naproxy.cli")
 
 

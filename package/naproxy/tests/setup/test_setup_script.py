@@ -498,7 +498,7 @@ def test_the_ports_of_the_office_s_own_web_server_are_looked_at_too() -> None:
 def test_the_guide_by_hand_has_the_same_script() -> None:
     server = config.parse(f'{SERVER}[server.sleep]\ndriver = "ssh"\n').server[0]
     script = access._script(server, server.sleep, LINE)
-    guide = (Path(__file__).parents[3] / "docs/server.md").read_text()
+    guide = (Path(__file__).parents[4] / "docs/server.md").read_text()
     begin, end = "#!/bin/sh\n", "\nEND\n"
     for number in (1, 2):
         told = guide.split(begin)[number].split(end)[0]

@@ -18,7 +18,7 @@ from naproxy.core.state import State
 from naproxy.shm.datagram import parse
 from naproxy.shm.page import F_PROXY, F_WOL, Listen, Page, monotonic_us
 
-SOURCE = Path(__file__).parents[2] / "naproxy-through"
+SOURCE = Path(__file__).parents[3] / "naproxy-through"
 LOCALHOST = socket.inet_aton("127.0.0.1")
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 HEADER = (

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from box import Box
+from box import Box, needs_root
 from naproxy.core.state import State
-from test_worked import needs_root
 
-TOP = Path(__file__).parents[3]
+TOP = Path(__file__).parents[4]
 RUN = TOP / "overlay/etc/service/controller/run"
 UNIT = TOP / "package/naproxy/naproxy-controller.service"
 PING = """

@@ -48,7 +48,7 @@ TOLD = Told(
 )
 LISTEN = Listen("web", NONCE, 1_700_000_000, (51820,), (8080, 8443))
 LISTENING = Listening("web", 1_700_000_001, NONCE, ("flows", "22/tcp/sshd", "51820/udp"))
-DOC = Path(__file__).resolve().parents[3] / "docs/agent.md"
+DOC = Path(__file__).resolve().parents[4] / "docs/agent.md"
 
 
 def signed(body: bytes, key: bytes = KEY) -> bytes:

@@ -20,7 +20,7 @@ from naproxy.drivers.meter import Fault, Reading, currentcost, energino, ina219
 from naproxy.drivers.meter_io import Pieces, serial
 from serial import Serial
 
-METER = Path(__file__).parents[2] / "naproxy-meter"
+METER = Path(__file__).parents[3] / "naproxy-meter"
 # The form is that of the comments in R. Riggio's sketches; 12.1 V times 1.234 A.
 ENERGINO = b"#Energino,0,12.100,1.234,14.93,0,2000,101,4,26\r\n"
 # http://www.currentcost.com/cc128/xml.htm (v0.11), its real-time example and its history

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import NAPROXY, PATIENCE_S, Box, wait_for
+from box import NAPROXY, PATIENCE_S, Box, needs_root, wait_for
 from naproxy.api import configuration
 from naproxy.cli import __main__ as cli
 from naproxy.config import document as config
@@ -365,8 +365,6 @@ def test_a_mark_of_a_line_that_was_shown_is_refused(number: int) -> None:
 def test_a_text_whose_secrets_cannot_be_told_is_not_shown(text: bytes) -> None:
     assert shown(text) is None
 
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root")
 
 # A controller that has a fault: a notice is more than it bears.
 FAULTY = """

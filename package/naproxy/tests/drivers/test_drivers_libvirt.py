@@ -179,7 +179,7 @@ def test_a_virtual_machine_that_is_not_there_is_told(running: Host) -> None:
 def test_the_forced_command_of_the_documentation_allows_what_is_needed_and_nothing_else(
     running: Host,
 ) -> None:
-    text = (Path(__file__).parents[3] / "docs" / "drivers.md").read_text()
+    text = (Path(__file__).parents[4] / "docs" / "drivers.md").read_text()
     script = re.search(r"```sh\n(#!/bin/sh\nset -f\n.*?)```", text, re.DOTALL)
     assert script
     with running.forced(

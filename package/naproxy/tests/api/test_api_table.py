@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from box import ONE_SERVER
 from naproxy.api.calls import ApiError, Call, answer, joined
 from naproxy.api.table import ROUTES
 from naproxy.config import document as config
@@ -17,7 +18,6 @@ from naproxy.config.installation import Installation
 from naproxy.config.worked import Chosen
 from naproxy.core.reason import Reason
 from naproxy.daemon.main import Controller
-from test_controller_loop import TEXT
 
 
 def test_each_route_has_exactly_one_handler(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_each_route_has_exactly_one_handler(tmp_path: Path) -> None:
             run_dir=str(tmp_path), data_dir=str(tmp_path), group="", control_group=""
         )
         return Controller(
-            tmp_path / "naproxy.toml", Chosen(config.look(TEXT), TEXT.encode()), here
+            tmp_path / "naproxy.toml", Chosen(config.look(ONE_SERVER), ONE_SERVER.encode()), here
         ).handlers()
 
     found = asyncio.run(handlers())

@@ -5,6 +5,7 @@ import errno
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from box import ONE_SERVER
 from naproxy.api import client
 from naproxy.config import document as config
 from naproxy.config.installation import Installation
@@ -13,22 +14,14 @@ from naproxy.daemon import control
 from naproxy.daemon.main import Controller
 from naproxy.shm.events import Event
 
-TEXT = """
-[box]
-heartbeat_s = 0.1
-
-[[server]]
-id = "web"
-address = "127.0.0.1"
-mac = "02:00:00:00:00:01"
-"""
-
 
 def play(tmp_path: Path, what: Callable[[Controller], None], seconds: float) -> Controller:
     async def inside() -> Controller:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         here = Installation(run_dir=f"{tmp_path}/run", data_dir=f"{tmp_path}/data")
-        box = Controller(tmp_path / "naproxy.toml", Chosen(config.look(TEXT), TEXT.encode()), here)
+        box = Controller(
+            tmp_path / "naproxy.toml", Chosen(config.look(ONE_SERVER), ONE_SERVER.encode()), here
+        )
         asyncio.get_running_loop().call_soon(what, box)
         await asyncio.sleep(seconds)
         return box

@@ -7,7 +7,7 @@ import pytest
 from naproxy.core.classify import Agents
 from naproxy.core.state import Klass
 
-CRAWLERS = Path(__file__).parents[2] / "crawlers"
+CRAWLERS = Path(__file__).parents[3] / "crawlers"
 sys.path.insert(0, str(CRAWLERS / "tests"))
 
 corpus = pytest.importorskip("corpus", reason="the lists of robots are not beside the controller")

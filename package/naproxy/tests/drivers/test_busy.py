@@ -10,7 +10,7 @@ from naproxy.core import words
 from naproxy.core.reason import Reason, own_words, together
 from naproxy.drivers import busy
 
-AGENT = Path(__file__).parents[2] / "naproxy-agent" / "src"
+AGENT = Path(__file__).parents[3] / "naproxy-agent" / "src"
 
 
 @pytest.fixture(scope="module")

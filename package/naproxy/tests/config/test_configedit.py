@@ -10,7 +10,7 @@ from naproxy.config import edit as configedit
 from naproxy.config.edit import Change, ChangeError
 from naproxy.core.schema import ConfigError
 
-EXAMPLE = Path(__file__).parents[1] / "naproxy.example.toml"
+EXAMPLE = Path(__file__).parents[2] / "naproxy.example.toml"
 
 TEXT = b"""# ours
 [box]

@@ -24,7 +24,7 @@ from naproxy.server.machine_io import Answer
 from naproxy.server.services import Office, parse
 from ssh_server import TARGET
 
-AGENT = Path(__file__).parents[2] / "naproxy-agent" / "src" / "naproxy_agent.py"
+AGENT = Path(__file__).parents[3] / "naproxy-agent" / "src" / "naproxy_agent.py"
 KEY = bytes(range(32)).hex()
 BACKUP = f"backup-{os.getpid()}"
 """The agent looks at all processes of the machine, also at those of other runs."""

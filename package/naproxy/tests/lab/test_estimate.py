@@ -342,7 +342,7 @@ def test_progress_for_programs_grows_from_reading_to_comparing(
 
 # ------------------------------------------------- the thesis' claims, on a real log
 
-BPGOV = Path(__file__).parents[4] / "shared" / "logs" / "bpgov.log.gz"
+BPGOV = Path(__file__).parents[5] / "shared" / "logs" / "bpgov.log.gz"
 
 
 def claimed(classes: str, cache: str = "thesis") -> dict[str, Row]:

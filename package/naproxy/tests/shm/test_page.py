@@ -12,7 +12,7 @@ from naproxy.core.state import Klass, State
 from naproxy.shm import events, page
 from naproxy.shm.ring import HOLE_S
 
-HEADER = Path(__file__).parents[2] / "libvmod-naproxy" / "src" / "naproxy_page.h"
+HEADER = Path(__file__).parents[3] / "libvmod-naproxy" / "src" / "naproxy_page.h"
 
 STRUCTURES = {
     "naproxy_rule": page.Rule,

@@ -18,7 +18,7 @@ from naproxy.drivers import agent_protocol
 from naproxy.setup import agent_files
 from naproxy.setup.agents import LIVES_S, Codes
 
-AGENT = Path(__file__).parents[2] / "naproxy-agent"
+AGENT = Path(__file__).parents[3] / "naproxy-agent"
 
 
 class Clock:

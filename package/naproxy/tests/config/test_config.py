@@ -12,9 +12,9 @@ from naproxy.config import document as config
 from naproxy.core import schema
 from naproxy.core.schema import ConfigError, Key
 
-EXAMPLE = Path(__file__).parents[1] / "naproxy.example.toml"
+EXAMPLE = Path(__file__).parents[2] / "naproxy.example.toml"
 LIST = Path(config.__file__).parents[1] / "keys.json"
-REFERENCE = Path(__file__).parents[3] / "docs" / "configuration.md"
+REFERENCE = Path(__file__).parents[4] / "docs" / "configuration.md"
 
 LEAST = """
 [[server]]
