@@ -1,5 +1,6 @@
 """Meters that are asked by HTTP. Answers are from public documentation, named beside each."""
 
+import contextlib
 import json
 import re
 import socket
@@ -391,11 +392,9 @@ KEYS = st.sampled_from(
 )
 
 
-@device
 @given(said=st.dictionaries(KEYS, JSON | st.dictionaries(KEYS, JSON) | st.lists(JSON)))
-def test_nonsense_is_a_fault_or_a_reading(name: str, said: dict[str, Any]) -> None:
-    try:
-        found = DEVICES[name][1](json_object(json.dumps(said).encode()))
-    except Fault:
-        return
-    assert isinstance(found.power_w, float)
+def test_nonsense_is_a_fault_or_a_reading(said: dict[str, Any]) -> None:
+    body = json_object(json.dumps(said).encode())
+    for name, (_, read, _) in DEVICES.items():
+        with contextlib.suppress(Fault):
+            assert isinstance(read(body).power_w, float), name

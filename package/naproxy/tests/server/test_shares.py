@@ -407,7 +407,7 @@ def test_people_in_flight_keep_it_awake_without_end_unless_they_are_over() -> No
 def test_a_flood_of_addresses_takes_bounded_memory_and_forgets_no_spender() -> None:
     made = shares()
     passed(made, 200, [Use(PROGRAM, 1)])  # a third of a share
-    for number in range(10 * ACCOUNTS):
+    for number in range(2 * ACCOUNTS):
         flooding = Party(10 + number, 10**6 + number, program=True)
         made.ask(200.0, flooding, awake=True)
         made.pass_time(200.0 + 2.0 * number, 1, [], paid=True)
