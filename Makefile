@@ -5,7 +5,9 @@ PYTHON := .venv/bin/python
 # The virtual office needs network namespaces, and so root.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 # Names of tests are relative to this folder, so each can be run again as it is printed.
-PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider --rootdir .
+# What takes long is marked so, and only `make test-all` runs it (LONG=1).
+PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider --rootdir . -o markers="long: only in test-all" \
+    $(if $(LONG),,-m "not long")
 
 # Varnish and others are in /usr/sbin, which is not on an ordinary user's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
@@ -72,13 +74,17 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
-.PHONY: test $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
+.PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
 test: build ## everything, 16 to 40 minutes on two cores
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
 	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
 	    $(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS) || \
 	    { echo "What failed, and how to run just that again:"; $(PYTHON) tests/failures.py $(BUILD)/test.log; exit 1; }
+
+test-all: ## all of test, and what takes long: every page at every width, in both languages; an hour
+	@$(MAKE) --no-print-directory test LONG=1
+	@$(MAKE) --no-print-directory test-measure
 
 test-clean: ## the README's commands in a new Debian 12, as a new user [TIMES=n] [BUSY=n] [PLACE=dir]
 	$(AS_ROOT) tests/clean_room/run $(if $(TIMES),--times $(TIMES)) $(if $(BUSY),--busy $(BUSY)) \

@@ -52,8 +52,9 @@ def unclaimed(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         process.wait(20)
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(390, "dark"), pytest.param(1280, "light", marks=pytest.mark.long)]
+)
 def test_the_claim_is_clean_and_accessible_also_when_it_refuses(
     browser: Browser, unclaimed: tuple[str, Path], width: int, scheme: str
 ) -> None:
@@ -189,7 +190,7 @@ def test_a_password_that_is_not_the_present_one_is_said_beside_its_field(
     assert violations(account) == []
 
 
-@pytest.mark.parametrize("size", ["desktop", "phone"])
+@pytest.mark.parametrize("size", [pytest.param("desktop", marks=pytest.mark.long), "phone"])
 def test_a_session_ends_from_another_browser(open_page: OpenPage, size: Size) -> None:
     pages = [open_page(user=None, size=size) for _ in range(2)]
     for each in pages:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.webui.conftest import OpenPage, WatchedPage
+from tests.webui.conftest import LANGUAGES, OpenPage, WatchedPage
 from tests.webui.looks import open_all, too_wide, violations
 from tests.webui.stage import Stage
 
@@ -132,7 +132,7 @@ def test_somebody_who_may_look_only_sees_the_server_and_no_token(
     assert TOKEN not in viewer.content()
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_it_fits_a_narrow_screen(open_page: OpenPage, language: str) -> None:
     for scheme in ("light", "dark"):
         page = open_page(PATH, language=language, size="narrow", scheme=scheme)

@@ -344,7 +344,7 @@ SMALL = """() => [...document.querySelectorAll(
     }).map((each) => each.outerHTML.slice(0, 100))"""
 
 
-@pytest.mark.parametrize("size", ["desktop", "phone"])
+@pytest.mark.parametrize("size", [pytest.param("desktop", marks=pytest.mark.long), "phone"])
 def test_nothing_jumps_and_everything_can_be_hit(open_page: OpenPage, size: Any) -> None:
     page = open_page(size=size)
     for tab in TABS:

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from tests.simulator.past.front import HOST
 from tests.webui import people
-from tests.webui.conftest import PATIENCE_MS, SIZES, Watch, WatchedPage, log_in
+from tests.webui.conftest import LANGUAGES, PATIENCE_MS, SCREENS, SIZES, Watch, WatchedPage, log_in
 from tests.webui.looks import open_all, settle, too_wide, violations
 from tests.webui.stage import Stage
 from tests.webui.story import Story
@@ -304,8 +304,10 @@ def test_what_only_the_box_s_https_has_goes_with_it(opened: Open, stage: Stage) 
     assert (said["mode"], said["redirect"], said["hsts_s"]) == ("unused", False, 0)
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("narrow", "dark")])
-@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize(
+    ("language", "size", "scheme"),
+    [("de", "narrow", "dark"), pytest.param("en", "desktop", "light", marks=pytest.mark.long)],
+)
 def test_the_page_with_all_there_can_be_is_accessible_and_fits(
     opened: Open, full: Stage, language: str, size: str, scheme: str
 ) -> None:
@@ -315,7 +317,7 @@ def test_the_page_with_all_there_can_be_is_accessible_and_fits(
     good(page)
 
 
-@pytest.mark.parametrize(("language", "size"), [("en", "desktop"), ("de", "narrow")])
+@pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_now_says_it_and_leads_there(
     opened: Open, stage: Stage, authority: Authority, language: str, size: str
 ) -> None:
@@ -340,7 +342,7 @@ def test_now_says_it_and_leads_there(
     page.wait_for_url("**/settings/https")
 
 
-@pytest.mark.parametrize(("language", "size"), [("en", "desktop"), ("de", "narrow")])
+@pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_the_step_of_the_guide_proposes_what_the_look_found(
     opened: Open, stage: Stage, authority: Authority, language: str, size: str
 ) -> None:
@@ -369,7 +371,7 @@ def test_the_step_of_the_guide_proposes_what_the_look_found(
     assert kept["in_use_by"] == ["web"]
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_step_of_the_guide_leaves_what_is_passed_on_unopened(
     opened: Open, stage: Stage, language: str
 ) -> None:
@@ -433,7 +435,7 @@ def issue_form(page: WatchedPage) -> Any:
 
 
 @with_issuer
-@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_trial_says_that_it_works_and_changes_nothing(
     opened: Open, stage: Stage, port_80: None, language: str
 ) -> None:
@@ -507,7 +509,7 @@ def test_one_is_issued_shown_with_its_renewal_and_renewed_at_once(
 
 
 @with_issuer
-@pytest.mark.parametrize(("language", "size"), [("en", "desktop"), ("de", "narrow")])
+@pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_one_that_does_not_come_says_why_and_when_the_next_try_is(
     opened: Open, elsewhere: str, language: str, size: str
 ) -> None:
@@ -611,7 +613,7 @@ def test_one_from_the_server_is_configured_when_what_to_paste_is_asked_for(
 
 
 @with_issuer
-@pytest.mark.parametrize(("language", "size"), [("en", "desktop"), ("de", "narrow")])
+@pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_the_step_of_the_guide_has_one_issued(
     opened: Open, stage: Stage, port_80: None, language: str, size: str
 ) -> None:

@@ -75,11 +75,11 @@ def test_ticks_stay_round_over_the_change_of_clocks(kit: Any) -> None:
     assert len(clocks) >= 6
 
 
-@pytest.mark.parametrize("days", [0.0001, 0.01, 1, 8, 40, 400, 4000])
-def test_there_are_never_more_ticks_than_there_is_room(kit: Any, days: float) -> None:
-    found = kit("plot", f"timeTicks({SUMMER_ENDS_S}, {SUMMER_ENDS_S + days * 86400}, 10)")
-    assert 1 <= len(found["times"]) <= 12
-    assert found["times"] == sorted(set(found["times"]))
+def test_there_are_never_more_ticks_than_there_is_room(kit: Any) -> None:
+    for days in (0.0001, 0.01, 1, 8, 40, 400, 4000):
+        found = kit("plot", f"timeTicks({SUMMER_ENDS_S}, {SUMMER_ENDS_S + days * 86400}, 10)")
+        assert 1 <= len(found["times"]) <= 12, days
+        assert found["times"] == sorted(set(found["times"])), days
 
 
 def test_a_typed_time_is_the_offices_and_comes_back(kit: Any) -> None:
@@ -88,31 +88,25 @@ def test_a_typed_time_is_the_offices_and_comes_back(kit: Any) -> None:
     assert kit("format", f"toInput({t_s})") == "2026-07-01T12:00"
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        ("watts(43.26)", "43.3\u00a0W"),
-        ("watts(0)", "0.0\u00a0W"),
-        ("watts(null)", "\u2013"),
-        ("energy(3600)", "1.00\u00a0Wh"),
-        ("energy(3.6e6)", "1.00\u00a0kWh"),
-        ("duration(63)", "63\u00a0s"),
-        ("duration(4500)", "1\u00a0h 15\u00a0min"),
-        ("duration(273600)", "3\u00a0d 4\u00a0h"),
-        ("share(0.046)", "4.6%"),
-        ("money(1.5)", "€1.50"),
-    ],
-)
-def test_figures_in_words(kit: Any, call: str, words: str) -> None:
-    assert kit("format", call) == words
+def test_figures_in_words(kit: Any) -> None:
+    words = {
+        "watts(43.26)": "43.3\u00a0W",
+        "watts(0)": "0.0\u00a0W",
+        "watts(null)": "\u2013",
+        "energy(3600)": "1.00\u00a0Wh",
+        "energy(3.6e6)": "1.00\u00a0kWh",
+        "duration(63)": "63\u00a0s",
+        "duration(4500)": "1\u00a0h 15\u00a0min",
+        "duration(273600)": "3\u00a0d 4\u00a0h",
+        "share(0.046)": "4.6%",
+        "money(1.5)": "€1.50",
+    }
+    assert {call: kit("format", call) for call in words} == words
 
 
-@pytest.mark.parametrize(
-    ("typed", "number"),
-    [("0,29", 0.29), ("0.29", 0.29), ("1 000", 1000), ("-3,5", -3.5), ("abc", "abc"), ("", "")],
-)
-def test_a_number_as_people_type_it(kit: Any, typed: str, number: object) -> None:
-    assert kit("form", f"decimal('{typed}')") == number
+def test_a_number_as_people_type_it(kit: Any) -> None:
+    numbers = {"0,29": 0.29, "0.29": 0.29, "1 000": 1000, "-3,5": -3.5, "abc": "abc", "": ""}
+    assert {typed: kit("form", f"decimal('{typed}')") for typed in numbers} == numbers
 
 
 def test_a_gap_is_not_joined(kit: Any) -> None:

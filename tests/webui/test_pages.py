@@ -63,6 +63,7 @@ def look_at_all(page: WatchedPage, path: str, width: int, narrower: int) -> list
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PAGES)
 def test_page(open_page: OpenPage, path: str) -> None:
     found = look_at_all(open_page(), path, 1280, 375)
@@ -77,7 +78,7 @@ def test_page_in_german_on_a_dark_phone(open_page: OpenPage, path: str) -> None:
     assert found == [], "\n".join(found)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.long), "dark"])
 def test_sign_in(open_page: OpenPage, scheme: Scheme) -> None:
     page = open_page(user=None, scheme=scheme, size="phone")
     assert look_at(page, "/login", 390, 360) == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.webui.conftest import OpenPage, WatchedPage
+from tests.webui.conftest import LANGUAGES, OpenPage, WatchedPage
 from tests.webui.looks import too_wide, violations
 from tests.webui.stage import Stage
 
@@ -137,7 +137,7 @@ def test_a_plan_that_cannot_be_is_refused_beside_its_field(
     assert stage.api("GET", "/v1/servers/web/commission") == before
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_it_fits_a_narrow_screen(open_page: OpenPage, stage: Stage, language: str) -> None:
     set_powers(stage, on_w=1060.5, off_w=103.5)
     for scheme in ("light", "dark"):

@@ -170,7 +170,10 @@ def test_going_back_in_time_and_by_the_browser(page: WatchedPage) -> None:
     expect(page.locator("#energy .legend")).to_be_visible()
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [pytest.param("desktop", "light", marks=pytest.mark.long), ("phone", "dark")],
+)
 def test_all_of_it_open_is_accessible_and_not_too_wide(
     open_page: OpenPage, size: Size, scheme: Scheme
 ) -> None:

@@ -461,7 +461,10 @@ def test_who_may_only_look_sees_the_result_and_sends_nothing(
     assert looking.get_by_role("button", name="Delete this result").count() == 0
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("light", "desktop"), ("dark", "phone")])
+@pytest.mark.parametrize(
+    ("scheme", "size"),
+    [pytest.param("light", "desktop", marks=pytest.mark.long), ("dark", "phone")],
+)
 def test_a_result_is_accessible_and_fits(
     traffic: WatchedPage, open_page: OpenPage, log: Path, scheme: Scheme, size: Size
 ) -> None:

@@ -353,10 +353,12 @@ def claimed(classes: str, cache: str = "thesis") -> dict[str, Row]:
         return {row["policy"]: row for row in compare(traffic, Server(), choice, 2)}
 
 
+@pytest.mark.long
 def test_with_table_4_1_alone_the_thesis_rule_loses_energy() -> None:
     assert claimed("table-4.1")["thesis"]["saving_net"] < 0
 
 
+@pytest.mark.long
 def test_with_todays_robots_the_thesis_rule_nets_what_it_claims() -> None:
     made = claimed("declared")
     assert 0.25 <= made["thesis"]["saving_net"] <= 0.275
