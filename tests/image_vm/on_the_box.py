@@ -35,7 +35,7 @@ KINDS: tuple[drivers.Kind, ...] = ("sleep", "wake", "ready", "meter")
 NOT_STARTED = (126, 127)
 """Exit statuses of a shell, and of a program whose libraries are not there."""
 BROKEN = re.compile(
-    r"FATAL|error while loading shared|symbol lookup error|Traceback \(most recent call last\)"
+    r"FATAL ERROR|error while loading shared|symbol lookup error|Traceback \(most recent call"
 )
 PLACES = ("bin", "sbin", "usr/bin", "usr/sbin", "usr/libexec", "usr/libexec/*")
 SERVICES = Path("/etc/service")
