@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 COMMON = Path(__file__).resolve().parents[2] / "board/common"
-FOLDERS = ("bin", "sbin", "usr/bin", "usr/sbin", "usr/lib", "usr/libexec")
+FOLDERS = ("bin", "sbin", "lib", "usr/bin", "usr/sbin", "usr/lib", "usr/libexec")
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
 
@@ -130,8 +130,9 @@ def test_cxx_libraries_that_nothing_links_are_removed(root: Path) -> None:
         (root / "usr/lib" / name).write_bytes(b"\x7fELF")
     (root / "usr/lib/libgpiodcxx.so.2.1").write_bytes(b"\x7fELF libstdc++.so.6")
     (root / "usr/lib/libstdc++.so.6").symlink_to("libstdc++.so.6.0.30")
+    (root / "lib/libstdc++.so.6").write_bytes(b"\x7fELF")  # a toolchain from elsewhere
     assert look("drop-unlinked", root)[0] == 0
-    assert [file.name for file in (root / "usr/lib").iterdir()] == ["libgpiod.so.3"]
+    assert [file.name for file in root.rglob("*.so*")] == ["libgpiod.so.3"]
 
 
 def test_a_cxx_library_that_a_program_links_stays(root: Path) -> None:

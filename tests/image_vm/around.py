@@ -76,8 +76,8 @@ def fleet(place: Visited, ui: Ui) -> Iterator[None]:
     with place.client.entered():
         listener = socket.create_server((CLIENT_ADDRESS, FLEET_PORT))
     with listener:
-        url, token = f"https://{CLIENT_ADDRESS}:{FLEET_PORT}", {"secret": "image test"}
-        setup.settings(ui, fleet={"url": url, "token": token})
+        url = f"https://{CLIENT_ADDRESS}:{FLEET_PORT}"
+        setup.settings(ui, **{"fleet.url": url, "fleet.token": {"secret": "image-test"}})
         yield
         listener.settimeout(_PATIENCE_S)
         try:
@@ -93,4 +93,4 @@ def fleet(place: Visited, ui: Ui) -> Iterator[None]:
 
 def nothing_around(ui: Ui) -> None:
     """Have the box ask neither broker nor fleet any more."""
-    setup.settings(ui, mqtt={"host": ""}, fleet={"url": ""})
+    setup.settings(ui, **{"mqtt.host": "", "fleet.url": ""})
