@@ -77,7 +77,7 @@ def fleet(place: Visited, ui: Ui) -> Iterator[None]:
         listener = socket.create_server((CLIENT_ADDRESS, FLEET_PORT))
     with listener:
         url = f"https://{CLIENT_ADDRESS}:{FLEET_PORT}"
-        setup.settings(ui, **{"fleet.url": url, "fleet.token": {"secret": "image-test"}})
+        setup.settings(ui, **{"fleet.url": url, "fleet.token": "image-test"})
         yield
         listener.settimeout(_PATIENCE_S)
         try:
