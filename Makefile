@@ -82,7 +82,7 @@ test: build ## everything, 16 to 40 minutes on two cores
 	    $(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS) || \
 	    { echo "What failed, and how to run just that again:"; $(PYTHON) tests/failures.py $(BUILD)/test.log; exit 1; }
 
-test-all: ## all of test, and what takes long: every page at every width, in both languages; an hour
+test-all: ## all of test, and what takes long: every page at every width, in both languages; about an hour, not measured yet
 	@$(MAKE) --no-print-directory test LONG=1
 	@$(MAKE) --no-print-directory test-measure
 
