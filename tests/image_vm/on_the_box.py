@@ -125,6 +125,8 @@ def not_started(program: str | Path) -> str:
     except OSError as error:
         return str(error)
     said = (done.stdout + done.stderr).decode(errors="replace")
+    if "applet not found" in said:
+        return ""  # BusyBox, which asks what it is to be
     if done.returncode in NOT_STARTED or done.returncode < 0 or BROKEN.search(said):
         return f"{done.returncode}: {said[-200:]}"
     return ""
@@ -156,7 +158,7 @@ def questions(host: str) -> dict[str, Callable[[], object]]:
         "edge": lambda: by_https(host),
         "hawkbit": lambda: running("hawkbit"),
         "health": lambda: json.loads(Path(CONFIRMED).read_text())["slot"],
-        "klogd": lambda: in_the_log(lambda mark: Path("/dev/kmsg").write_text(f"<4>{mark}")),
+        "klogd": lambda: in_the_log(lambda mark: Path("/dev/kmsg").write_text(f"<4>{mark}\n")),
         "lighttpd": lambda: status(http.client.HTTPSConnection("127.0.0.1", 8443, context=ANYONE)),
         "logcopy": lambda: in_the_log(lambda mark: said("logger", mark), "/data/log/current"),
         "mdev": the_device_that_was_removed,
