@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from history_box import Box
 from hypothesis import settings
 from naproxy.core import office_time
 from naproxy.core.log import Lines
@@ -16,9 +17,6 @@ settings.register_profile(
     "large", settings.get_profile("ci"), derandomize=False, max_examples=10_000
 )
 settings.load_profile("ci")
-
-# After it: a profile holds for tests that are imported later.
-from history_box import Box  # noqa: E402
 
 
 class _Kept(logging.Handler):
