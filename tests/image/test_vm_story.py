@@ -148,7 +148,7 @@ def test_the_server_sleeps_is_woken_for_a_page_and_kept_awake(place: Visited, ui
 
 @pytest.fixture(scope="module")
 def https(box: Box, ui: Ui) -> None:
-    """What serves HTTPS runs, as the image's supervisor starts it."""
+    """Start haproxy and naproxy-through as the image's supervisor does."""
     box.box.start_edge()
     box.box.start_through()
 

@@ -52,9 +52,8 @@ def unclaimed(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         process.wait(20)
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(390, "dark"), pytest.param(1280, "light", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long)])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.long), "dark"])
 def test_the_claim_is_clean_and_accessible_also_when_it_refuses(
     browser: Browser, unclaimed: tuple[str, Path], width: int, scheme: str
 ) -> None:
