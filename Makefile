@@ -75,14 +75,14 @@ BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
-test: build ## everything, 16 to 40 minutes on two cores
+test: build ## everything but what is marked long, 16 to 40 minutes on two cores
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
 	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
 	    $(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS) || \
 	    { echo "What failed, and how to run just that again:"; $(PYTHON) tests/failures.py $(BUILD)/test.log; exit 1; }
 
-test-all: ## all of test, and what takes long: every page at every width, in both languages; about an hour, not measured yet
+test-all: ## test with what is marked long, then test-measure; its duration was not measured
 	@$(MAKE) --no-print-directory test LONG=1
 	@$(MAKE) --no-print-directory test-measure
 
