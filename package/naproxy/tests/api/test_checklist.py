@@ -42,11 +42,23 @@ file = "/run/watts"
 
 
 def status(
-    name: str = "web", *, armed: bool = True, people: int = 5, last_s: float | None = 1e9
+    name: str = "web",
+    *,
+    armed: bool = True,
+    not_armed: str | None = None,
+    people: int = 5,
+    last_s: float | None = 1e9,
 ) -> dict[str, Any]:
     requests = {"person": {"hit": people}, "crawler": {"hit": 7}}
-    told = {"id": name, "armed": armed, "https": None, "live": {"last_s": last_s}}
-    return {**told, "counters": {"requests": requests}}
+    waits = None if last_s else {"code": "server.no_visitor_yet"}
+    return {
+        "id": name,
+        "armed": armed and not not_armed,
+        "not_armed": {"code": not_armed} if not_armed else None,
+        "https": None,
+        "live": {"last_s": last_s, "waits": waits},
+        "counters": {"requests": requests},
+    }
 
 
 def facts(text: str = ALL, **more: Any) -> Facts:
@@ -81,6 +93,16 @@ def test_a_line_names_the_servers_that_lack_it_and_leads_to_the_first() -> None:
     more = Reason("core.and_more", name="mail", count=1)
     assert (found.done, found.server) == (False, "mail")
     assert found.how == Reason("overview.no_proof", servers=more)
+
+
+@pytest.mark.parametrize(
+    ("why", "done"), [("server.no_visitor_yet", True), ("server.not_commissioned", False)]
+)
+def test_a_server_that_only_waits_for_visitors_has_shown_that_it_wakes(
+    why: str, done: bool
+) -> None:
+    given = facts(servers=[status(not_armed=why, last_s=None)])
+    assert line("proof", checklist(given)).done is done
 
 
 @pytest.mark.parametrize(("now", "before", "done"), [(0, 0, False), (3, 0, True), (0, 9, True)])
