@@ -65,9 +65,8 @@ def test_every_line_that_the_agent_writes_of_what_it_reads_is_known(agent: Any) 
     ]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_line_that_is_not_known_stays_as_it_came() -> None:
+    for line in (
         "",
         "a backup is running",
         "rsync is running now",
@@ -81,10 +80,8 @@ def test_every_line_that_the_agent_writes_of_what_it_reads_is_known(agent: Any) 
         "Port 80 is connected to 192.0.2.9",
         "backup.service is to be waited for, but there is no such unit",
         "x" * 600,
-    ],
-)
-def test_a_line_that_is_not_known_stays_as_it_came(line: str) -> None:
-    assert busy.reason(line) == own_words(line)
+    ):
+        assert busy.reason(line) == own_words(line), line
 
 
 ADVICE = (
@@ -124,11 +121,9 @@ def test_programs_that_a_user_left_running_are_named() -> None:
 
 
 def test_what_a_script_of_the_office_says_is_told_as_it_is() -> None:
-    assert busy.printed("the tape is being written", "naproxy") == own_words(
-        "the tape is being written"
-    )
+    said = "the tape is being written"
+    assert busy.printed(said, "naproxy") == own_words(said)
 
 
 def test_it_is_told_in_german() -> None:
-    said = words.words(busy.reason("rsync is running"), "de")
-    assert said == "rsync läuft"
+    assert words.words(busy.reason("rsync is running"), "de") == "rsync läuft"

@@ -1,8 +1,6 @@
 """The Proxmox VE drivers against a double made from its published API, and hostile answers."""
 
 import asyncio
-import itertools
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from driver_calls import certificate, failures, needs, out_of_time, secret_file
 from naproxy.config import document as config
 from naproxy.core import findings
 from naproxy.core.reason import Reason, own_words
@@ -22,9 +21,8 @@ from naproxy.drivers.wake import proxmox as wake_proxmox
 from naproxy.server.machine_io import Answer
 from pve import TOKEN, Pve, proxmox
 from ssh_server import TARGET
-from test_drivers_bmc import certificate, failures, password_file
 
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl")
+pytestmark = needs("openssl")
 Serve = Callable[..., Pve]
 
 
@@ -55,7 +53,7 @@ def login(pve: Pve, directory: Path, **changes: Any) -> dict[str, Any]:
         "host": "127.0.0.1",
         "port": pve.port,
         "fingerprint": pve.fingerprint,
-        "token_file": password_file(directory, TOKEN),
+        "token_file": secret_file(directory, TOKEN),
         "node": "pve",
         "kind": pve.kind,
         "vmid": 100,
@@ -105,29 +103,26 @@ def test_a_machine_sleeps_and_is_woken_from_there(
     assert (pve.state, pve.orders) == ("running", orders)
 
 
-@pytest.mark.parametrize(
-    ("state", "asleep"),
-    [("ram", "paused"), ("ram", "suspended"), ("ram", "stopped"), ("disk", "stopped")],
-)
-def test_one_that_is_asleep_already_is_left_alone(
-    state: str, asleep: str, serve: Serve, tmp_path: Path
+def test_one_that_is_asleep_already_is_left_alone(serve: Serve, tmp_path: Path) -> None:
+    for state, asleep in (
+        ("ram", "paused"),
+        ("ram", "suspended"),
+        ("ram", "stopped"),
+        ("disk", "stopped"),
+    ):
+        pve = serve(state=asleep, lock="suspended" if state == "disk" else "")
+        already = Reason("proxmox.already", state=asleep)
+        assert sleep(pve, tmp_path, state=state) == SleepResult(Answer.ACCEPTED, already)
+        assert pve.orders == []
+
+
+@pytest.mark.parametrize(("state", "orders"), [("running", []), ("suspended", [("resume", {})])])
+def test_only_one_that_does_not_run_is_woken(
+    state: str, orders: list[Any], serve: Serve, tmp_path: Path
 ) -> None:
-    pve = serve(state=asleep, lock="suspended" if state == "disk" else "")
-    already = Reason("proxmox.already", state=asleep)
-    assert sleep(pve, tmp_path, state=state) == SleepResult(Answer.ACCEPTED, already)
-    assert pve.orders == []
-
-
-def test_one_that_runs_already_is_not_woken(serve: Serve, tmp_path: Path) -> None:
-    pve = serve()
+    pve = serve(state=state)
     assert wake(pve, tmp_path) == []
-    assert pve.orders == []
-
-
-def test_a_guest_that_suspended_itself_is_resumed(serve: Serve, tmp_path: Path) -> None:
-    pve = serve(state="suspended")
-    assert wake(pve, tmp_path) == []
-    assert pve.orders == [("resume", {})]
+    assert pve.orders == orders
 
 
 def test_a_task_that_ended_with_warnings_was_carried_out(serve: Serve, tmp_path: Path) -> None:
@@ -145,43 +140,41 @@ def test_a_lock_keeps_the_machine_awake(serve: Serve, tmp_path: Path) -> None:
 
 
 def test_a_wrong_token_is_told(serve: Serve, tmp_path: Path) -> None:
-    wrong = password_file(tmp_path, TOKEN.replace("aaaa", "ffff"))
+    wrong = secret_file(tmp_path, TOKEN.replace("aaaa", "ffff"))
     pve, reason = serve(), status(401, "invalid token value!")
     assert sleep(pve, tmp_path, token_file=wrong) == SleepResult(Answer.FAILED, reason)
     assert wake(pve, tmp_path, token_file=wrong) == [str(reason)]
 
 
-@pytest.mark.parametrize(
-    ("right", "state"),
-    [("VM.Audit", "ram"), ("VM.PowerMgmt", "ram"), ("Datastore.AllocateSpace", "disk")],
-)
-def test_a_right_that_is_missing_is_named(
-    right: str, state: str, serve: Serve, tmp_path: Path
-) -> None:
-    pve = serve()
-    pve.rights.remove(right)
-    result = sleep(pve, tmp_path, state=state)
-    reason = status(403, f"Permission check failed (/vms/100, {right})")
-    assert result == SleepResult(Answer.FAILED, reason)
-    assert pve.orders == []
+def test_a_right_that_is_missing_is_named(serve: Serve, tmp_path: Path) -> None:
+    for right, state in (
+        ("VM.Audit", "ram"),
+        ("VM.PowerMgmt", "ram"),
+        ("Datastore.AllocateSpace", "disk"),
+    ):
+        pve = serve()
+        pve.rights.remove(right)
+        reason = status(403, f"Permission check failed (/vms/100, {right})")
+        assert sleep(pve, tmp_path, state=state) == SleepResult(Answer.FAILED, reason)
+        assert pve.orders == []
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("now", "changes", "words"),
     [
-        ({"vmid": 999}, "Configuration file 'nodes/pve/qemu-server/999.conf' does not exist"),
-        ({"node": "pve2"}, "hostname lookup 'pve2' failed"),
+        (
+            "running",
+            {"vmid": 999},
+            "Configuration file 'nodes/pve/qemu-server/999.conf' does not exist",
+        ),
+        ("running", {"node": "pve2"}, "hostname lookup 'pve2' failed"),
+        ("paused", {"state": "off"}, "VM is paused - cannot shutdown"),
     ],
 )
-def test_a_machine_that_is_not_there_is_told(
-    changes: dict[str, Any], words: str, serve: Serve, tmp_path: Path
+def test_what_proxmox_cannot_do_is_told_in_its_words(
+    now: str, changes: dict[str, Any], words: str, serve: Serve, tmp_path: Path
 ) -> None:
-    assert sleep(serve(), tmp_path, **changes).reason == status(500, words)
-
-
-def test_what_cannot_be_done_now_is_told(serve: Serve, tmp_path: Path) -> None:
-    result = sleep(serve(state="paused"), tmp_path, state="off")
-    assert result.reason == status(500, "VM is paused - cannot shutdown")
+    assert sleep(serve(state=now), tmp_path, **changes).reason == status(500, words)
 
 
 def test_which_parameter_is_wrong_is_told(
@@ -204,7 +197,9 @@ def test_a_task_that_fails_is_told(serve: Serve, tmp_path: Path) -> None:
 
 def test_a_task_that_does_not_end_is_not_waited_for_for_ever(serve: Serve, tmp_path: Path) -> None:
     pve = serve(busy=10**9)
-    result = sleep(pve, tmp_path, timeout_s=5.0)
+    settings = sleep_proxmox.Settings(**login(pve, tmp_path))
+    driver = sleep_proxmox.Driver(settings, TARGET)
+    result = out_of_time(driver.sleep, lambda: pve.busy < 10**9)
     unfinished = Reason("proxmox.unfinished", host="127.0.0.1")
     assert result == SleepResult(Answer.FAILED, unfinished)
     assert len(pve.orders) == 1
@@ -236,15 +231,15 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("end", "raw"), [*itertools.product(["/current", "/suspend", "%3A/status"], STRANGE)]
-)
-def test_garbage_is_a_failure_in_words(end: str, raw: bytes, serve: Serve, tmp_path: Path) -> None:
-    result = sleep(serve(raw={end: raw}), tmp_path)
-    assert result.answer is Answer.FAILED
-    assert result.reason.code == "proxmox.said"
-    assert str(result.reason).startswith("Proxmox at 127.0.0.1: ")
-    assert str(result.reason).isprintable()
+@pytest.mark.parametrize("end", ["/current", "/suspend", "%3A/status"])
+def test_garbage_is_a_failure_in_words(end: str, serve: Serve, tmp_path: Path) -> None:
+    pve = serve()
+    for raw in STRANGE:
+        pve.raw = {end: raw}
+        result = sleep(pve, tmp_path)
+        assert (result.answer, result.reason.code) == (Answer.FAILED, "proxmox.said"), raw
+        assert str(result.reason).startswith("Proxmox at 127.0.0.1: ")
+        assert str(result.reason).isprintable()
 
 
 def test_a_huge_body_is_not_read_to_its_end(serve: Serve, tmp_path: Path) -> None:
@@ -276,14 +271,12 @@ def test_a_status_that_is_no_word_of_proxmox_wakes_and_sleeps_nothing(
 # The token
 
 
-@pytest.mark.parametrize(
-    "token", ["secret", "naproxy@pve=x", "naproxy@pve!box", "a@b!c=d e", "ü@pve!box=x"]
-)
-def test_what_is_no_token_is_not_sent(token: str, serve: Serve, tmp_path: Path) -> None:
+def test_what_is_no_token_is_not_sent(serve: Serve, tmp_path: Path) -> None:
     pve = serve()
-    file = password_file(tmp_path, token)
-    no_token = said(code="proxmox.no_token", file=file)
-    assert sleep(pve, tmp_path, token_file=file) == SleepResult(Answer.FAILED, no_token)
+    for token in ("secret", "naproxy@pve=x", "naproxy@pve!box", "a@b!c=d e", "ü@pve!box=x"):
+        file = secret_file(tmp_path, token)
+        no_token = said(code="proxmox.no_token", file=file)
+        assert sleep(pve, tmp_path, token_file=file) == SleepResult(Answer.FAILED, no_token)
     assert pve.tokens == set()
 
 

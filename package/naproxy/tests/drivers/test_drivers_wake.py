@@ -61,11 +61,8 @@ def test_an_interface_that_is_not_there_is_said_in_etherwakes_words() -> None:
     [words] = sent(etherwake.Driver(etherwake.Settings(), target("nope0")))
     assert words.startswith("etherwake: ")
     assert "nope0" in words
-
-
-def test_the_settings_interface_goes_before_the_boxs() -> None:
-    settings = replace(etherwake.Settings(), interface="nope1")
-    assert "nope1" in sent(etherwake.Driver(settings, target("lo")))[0]
+    own = replace(etherwake.Settings(), interface="nope1")
+    assert "nope1" in sent(etherwake.Driver(own, target("lo")))[0], "it goes before the box's"
 
 
 def test_a_missing_etherwake_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
