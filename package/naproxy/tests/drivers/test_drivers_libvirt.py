@@ -7,17 +7,16 @@ tested of that is that its refusal is told.
 import asyncio
 import os
 import re
-import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from driver_calls import failures, needs, wait_for
 from naproxy.core.reason import WrongError
 from naproxy.drivers import virsh
 from naproxy.drivers.sleep import SleepResult
@@ -26,16 +25,9 @@ from naproxy.drivers.wake import libvirt as wake_libvirt
 from naproxy.server.machine_io import Answer
 from ssh_server import SSHD, TARGET, Server, key, serving
 
-PATIENCE_S = 60.0
 NOBODY = 65534
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0
-    or not Path(SSHD).exists()
-    or not shutil.which("libvirtd")
-    or not shutil.which("virsh"),
-    reason="needs root, sshd, libvirtd and virsh",
-)
+pytestmark = needs(SSHD, "libvirtd", "virsh", root=True)
 
 
 class Host:
@@ -56,10 +48,7 @@ class Host:
             extra_groups=[],
             stderr=subprocess.DEVNULL,
         )
-        end_s = time.monotonic() + PATIENCE_S
-        while not _answers(socket_path):
-            assert time.monotonic() < end_s, "libvirtd does not answer"
-            time.sleep(0.05)
+        wait_for(lambda: _answers(socket_path), "libvirtd does not answer")
         # What the test driver remembers, it forgets with the last connection.
         self.keeper = subprocess.Popen(
             ["virsh", "-q", "-c", self.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -99,16 +88,8 @@ class Host:
         return asyncio.run(sleep_libvirt.Driver(settings, TARGET).sleep())
 
     def wake(self, **changes: Any) -> list[str]:
-        driver = wake_libvirt.Driver(wake_libvirt.Settings(**self.settings(**changes)), TARGET)
-
-        async def play() -> list[str]:
-            failed: list[str] = []
-            driver.send(lambda reason: failed.append(str(reason)))
-            assert driver._task
-            await driver._task
-            return failed
-
-        return asyncio.run(play())
+        settings = wake_libvirt.Settings(**self.settings(**changes))
+        return failures(wake_libvirt.Driver(settings, TARGET))
 
 
 def _answers(path: Path) -> bool:
@@ -157,10 +138,7 @@ def test_what_was_suspended_to_disk_is_restored_and_not_started_anew(running: Ho
     assert "Managed save:   yes" in running.virsh("dominfo", "test")
     running.wake()
     assert "Managed save:   no" in running.virsh("dominfo", "test")
-
-
-def test_a_machine_that_runs_is_left_alone(running: Host) -> None:
-    assert running.wake() == []
+    assert running.wake() == [], "a machine that runs is left alone"
 
 
 def test_what_the_hypervisor_cannot_do_is_told_in_its_words(running: Host) -> None:
