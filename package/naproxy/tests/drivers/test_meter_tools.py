@@ -1,18 +1,18 @@
 """Meters that other people's programs speak to: the programs are real, and so is the far end."""
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import bmc
 import pytest
+from driver_calls import needs, secret_file, wait_for
 from free_port import free_port
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,18 +20,6 @@ from meters import fault, power_w, read
 from naproxy.drivers.meter import Fault, Reading, ipmi, nut, snmp
 
 SNMPD, UPSD, DUMMY = "/usr/sbin/snmpd", "/lib/nut/upsd", "/lib/nut/dummy-ups"
-
-
-def needs(*programs: str) -> pytest.MarkDecorator:
-    missing = [program for program in programs if not shutil.which(program)]
-    return pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}")
-
-
-def wait_for(true: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < end_s
-        time.sleep(0.05)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -49,29 +37,17 @@ def ask_bmc(said: bytes) -> Fault | Reading:
 
 
 @needs("ipmitool")
-def test_a_bmc_says_its_power() -> None:
+def test_a_bmc_says_its_power_if_it_measures() -> None:
     assert ask_bmc(bmc.reading(215)) == Reading(215.0)
-
-
-@needs("ipmitool")
-def test_a_bmc_that_says_zero_and_measures_says_zero() -> None:
     assert ask_bmc(bmc.reading(0)) == Reading(0.0)
-
-
-@needs("ipmitool")
-def test_a_zero_of_a_bmc_that_does_not_measure_is_none() -> None:
     assert "deactivated" in str(ask_bmc(bmc.reading(0, active=False)))
 
 
 @needs("ipmitool")
-def test_a_bmc_without_dcmi_is_told_in_ipmitools_words() -> None:
+def test_a_bmc_without_dcmi_or_without_an_answer_is_told() -> None:
     item = ask_bmc(b"\xc1\xdc")
     assert isinstance(item, Fault)
     assert item.kind == "refused"
-
-
-@needs("ipmitool")
-def test_a_bmc_that_is_silent_is_told() -> None:
     port = free_port(socket.SOCK_DGRAM)
     said = fault("ipmi", interface="lan", host="127.0.0.1", port=port, timeout_s=1)
     assert said.kind == "silence"
@@ -92,16 +68,12 @@ IPMITOOL = """
 
 def test_what_ipmitool_prints_is_read() -> None:
     assert ipmi.parse(IPMITOOL) == Reading(215.0)
-
-
-def test_a_good_reading_that_openbmc_calls_deactivated_is_read() -> None:
     # https://github.com/openbmc/openbmc/issues/3257
     assert ipmi.parse(IPMITOOL.replace("activated", "deactivated")) == Reading(215.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+def test_what_ipmitool_cannot_mean_is_refused() -> None:
+    for text, kind in (
         ("", "format"),
         (IPMITOOL[:60], "format"),
         (IPMITOOL[:200], "cut"),
@@ -110,12 +82,10 @@ def test_a_good_reading_that_openbmc_calls_deactivated_is_read() -> None:
         (IPMITOOL.replace("215", "2_1"), "not_a_number"),
         (IPMITOOL.replace("215", "1e999"), "not_a_number"),
         ("\x00\xff" * 99, "format"),
-    ],
-)
-def test_what_ipmitool_cannot_mean_is_refused(text: str, kind: str) -> None:
-    with pytest.raises(Fault) as caught:
-        ipmi.parse(text)
-    assert caught.value.kind == kind
+    ):
+        with pytest.raises(Fault) as caught:
+            ipmi.parse(text)
+        assert caught.value.kind == kind, text
 
 
 def test_the_password_of_a_bmc_is_not_on_the_command_line() -> None:
@@ -164,9 +134,8 @@ def pdu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         [SNMPD, "-f", "-C", "-c", folder / "snmpd.conf", "-Lf", folder / "log"],
         env={**os.environ, "MIBS": "", "SNMP_PERSISTENT_DIR": str(folder)},
     )
-    (folder / "community").write_text("secret\n")
-    (folder / "community").chmod(0o600)
-    asked = {"host": "127.0.0.1", "port": port, "community_file": str(folder / "community")}
+    community = secret_file(folder, "secret")
+    asked = {"host": "127.0.0.1", "port": port, "community_file": community}
     wait_for(lambda: isinstance(read("snmp", **asked)[0], Reading))
     yield asked
     end(process)
@@ -176,48 +145,32 @@ needs_snmp = needs(SNMPD, "snmpget")
 
 
 @needs_snmp
-def test_a_power_strip_and_its_counter(pdu: dict[str, str]) -> None:
-    assert read("snmp", **pdu) == [Reading(120.0, counter_j=3456 * 360e3)]
-
-
-@needs_snmp
-def test_one_outlet(pdu: dict[str, str]) -> None:
-    assert read("snmp", kind="apc-outlet", outlet=3, **pdu) == [Reading(43.0, counter_j=17 * 360e3)]
-
-
-@needs_snmp
-def test_a_power_strip_of_the_first_generation(pdu: dict[str, str]) -> None:
+def test_power_strips_outlets_and_any_object_are_read(pdu: dict[str, Any]) -> None:
+    strip, outlet = Reading(120.0, counter_j=3456 * 360e3), Reading(43.0, counter_j=17 * 360e3)
+    assert read("snmp", **pdu) == [strip]
+    assert read("snmp", kind="apc-outlet", outlet=3, **pdu) == [outlet]
     assert power_w("snmp", kind="apc-first", **pdu) == 115
-
-
-@needs_snmp
-def test_any_object_with_its_unit(pdu: dict[str, str]) -> None:
     oid = "1.3.6.1.4.1.8072.9999.1.0"
     assert power_w("snmp", kind="oid", oid=oid, unit_w=0.1, **pdu) == pytest.approx(6.15)
 
 
 @needs_snmp
-def test_an_object_that_is_not_there_is_told(pdu: dict[str, str]) -> None:
+def test_an_object_that_is_not_there_or_no_number_is_told(pdu: dict[str, Any]) -> None:
     assert "no such object" in str(fault("snmp", kind="apc-outlet", outlet=9, **pdu))
+    for number in (3, 4):
+        oid = f"1.3.6.1.4.1.8072.9999.{number}.0"
+        assert fault("snmp", kind="oid", oid=oid, **pdu).kind == "not_a_number", number
 
 
 @needs_snmp
-@pytest.mark.parametrize("number", [3, 4])
-def test_a_value_that_is_no_number_is_refused(pdu: dict[str, str], number: int) -> None:
-    oid = f"1.3.6.1.4.1.8072.9999.{number}.0"
-    assert fault("snmp", kind="oid", oid=oid, **pdu).kind == "not_a_number"
-
-
-@needs_snmp
-def test_a_wrong_community_is_silence(pdu: dict[str, str]) -> None:
+def test_a_wrong_community_is_silence(pdu: dict[str, Any]) -> None:
     wrong = {**pdu, "community_file": ""}
     assert fault("snmp", timeout_s=0.6, **wrong).kind in ("silence", "refused")
 
 
 def test_a_community_that_would_change_the_configuration_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "c").write_text('public" \\\n')
-    (tmp_path / "c").chmod(0o600)
-    assert fault("snmp", host="127.0.0.1", community_file=str(tmp_path / "c")).kind == "refused"
+    file = secret_file(tmp_path, 'public" \\')
+    assert fault("snmp", host="127.0.0.1", community_file=file).kind == "refused"
 
 
 # nut: real upsd and dummy-ups
@@ -237,15 +190,9 @@ class Ups:
         self.variables = folder / "dummy.dev"
         self.name = f"dummy@127.0.0.1:{self.port}"
 
-    def has(self, text: str) -> None:
-        """Change the variables, as one does: by another file in its place."""
-        new = self.variables.with_suffix(".new")
-        new.write_text(text)
-        new.replace(self.variables)
-
     @contextmanager
     def running(self) -> Iterator[None]:
-        self.has(UPS)
+        self.variables.write_text(UPS)
         (self.folder / "ups.conf").write_text(
             f"[dummy]\ndriver = dummy-ups\nport = {self.variables}\nmode = dummy-loop\n"
             "pollinterval = 1\n"
@@ -278,30 +225,19 @@ def ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ups]:
         yield made
 
 
-needs_nut = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(map(os.path.exists, (UPSD, DUMMY))),
-    reason="needs root and nut-server",
-)
+needs_nut = needs(UPSD, DUMMY, root=True)
 
 
 @needs_nut
-def test_a_ups_that_knows_its_load_in_percent(ups: Ups) -> None:
+def test_a_variable_of_the_ups_or_its_load_in_percent_is_read(ups: Ups) -> None:
     assert power_w("nut", ups=ups.name) == pytest.approx(97.5)
-
-
-@needs_nut
-def test_a_variable_of_the_ups(ups: Ups) -> None:
     assert power_w("nut", ups=ups.name, variable="ups.load") == 25
 
 
 @needs_nut
-def test_a_variable_that_the_ups_lacks_is_told(ups: Ups) -> None:
+def test_a_variable_or_a_ups_that_upsd_lacks_is_told(ups: Ups) -> None:
     said = fault("nut", ups=ups.name, variable="outlet.9.realpower")
     assert str(said) == "the UPS has no outlet.9.realpower"
-
-
-@needs_nut
-def test_a_ups_that_is_not_known_is_told(ups: Ups) -> None:
     said = fault("nut", ups=ups.name.replace("dummy", "other"))
     assert (said.kind, "UNKNOWN-UPS" in str(said)) == ("refused", True)
 
@@ -352,9 +288,8 @@ def test_a_quoted_value_is_read_as_it_was() -> None:
     assert found == {"ups.model": 'Smart "UPS" \\ 700'}
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+def test_what_upsd_cannot_mean_is_refused() -> None:
+    for text, kind in (
         ("", "format"),
         (told("ups.load: 25\n"), "format"),
         (told(UPS + UPS), "doubled"),
@@ -362,12 +297,10 @@ def test_a_quoted_value_is_read_as_it_was() -> None:
         (told(UPS.replace("390", "many")), "not_a_number"),
         ("\x00\x01\x02", "noise"),
         ("VAR ups no value\n", "noise"),
-    ],
-)
-def test_what_upsd_cannot_mean_is_refused(text: str, kind: str) -> None:
-    with pytest.raises(Fault) as caught:
-        nut.parse(nut.variables(text))
-    assert caught.value.kind == kind
+    ):
+        with pytest.raises(Fault) as caught:
+            nut.parse(nut.variables(text))
+        assert caught.value.kind == kind, text
 
 
 @given(st.text(max_size=200))
