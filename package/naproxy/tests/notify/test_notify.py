@@ -9,7 +9,7 @@ import json
 import sqlite3
 import ssl
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from email import message_from_bytes
 from email.message import Message
@@ -51,9 +51,12 @@ def status(**server: Any) -> dict[str, Any]:
     }
 
 
+def codes(told: Iterable[Notice | Condition]) -> list[str]:
+    return [each.reason.code for each in told]
+
+
 def seen(now_s: float = 0.0, free: int = PLENTY, update: Any = None, **server: Any) -> list[str]:
-    found = conditions(status(**server), now_s, free, update or NO_UPDATE)
-    return [each.reason.code for each in found]
+    return codes(conditions(status(**server), now_s, free, update or NO_UPDATE))
 
 
 # What is worth telling
@@ -73,15 +76,17 @@ def test_a_disk_with_little_room_is_told() -> None:
     assert seen(free=1 << 20) == ["notify.disk"]
 
 
-@pytest.mark.parametrize(
-    ("days", "codes"),
-    [(13, ["notify.certificate_ends"]), (15, []), (-1, ["notify.certificate_ended"])],
-)
-def test_a_certificate_is_told_two_weeks_before_it_ends(days: int, codes: list[str]) -> None:
-    said = status()
-    ends = {"id": "a", "names": ["a.example"], "not_after_s": days * 86400.0 + 1, "problem": None}
-    said["box"]["edge"]["certificates"] = [ends]
-    assert [each.reason.code for each in conditions(said, 0.0, PLENTY, NO_UPDATE)] == codes
+def test_a_certificate_is_told_two_weeks_before_it_ends() -> None:
+    for days, told in (
+        (13, ["notify.certificate_ends"]),
+        (15, []),
+        (-1, ["notify.certificate_ended"]),
+    ):
+        said = status()
+        ends_s = days * 86400.0 + 1
+        ends = {"id": "a", "names": ["a.example"], "not_after_s": ends_s, "problem": None}
+        said["box"]["edge"]["certificates"] = [ends]
+        assert codes(conditions(said, 0.0, PLENTY, NO_UPDATE)) == told, days
 
 
 def test_an_update_that_was_left_is_told() -> None:
@@ -96,10 +101,6 @@ def test_an_update_that_was_left_is_told() -> None:
 TROUBLE = Condition("not_woken:web", "not_woken", Reason("notify.not_woken", server="web"))
 
 
-def codes(told: Sequence[Notice]) -> list[str]:
-    return [each.reason.code for each in told]
-
-
 def test_what_goes_on_is_told_once_and_its_end_once() -> None:
     watch = Watch()
     assert codes(watch.look(0, [TROUBLE])) == ["notify.not_woken"]
@@ -109,12 +110,14 @@ def test_what_goes_on_is_told_once_and_its_end_once() -> None:
     assert codes(watch.look(40, [TROUBLE])) == ["notify.not_woken"]
 
 
-def test_what_was_told_is_not_told_again_after_a_restart() -> None:
+def test_what_was_told_is_not_told_again_after_a_restart_unless_its_memory_is_lost() -> None:
     watch = Watch()
     watch.look(0, [TROUBLE])
     again = Watch(json.loads(json.dumps(watch.kept())))
     assert again.look(10, [TROUBLE]) == []
     assert codes(again.look(20, [])) == ["notify.back"]
+    for kept in (None, {"a": 1}, {"a": {}}, {"a": {"since_s": 0}}):
+        assert codes(Watch(kept).look(0, [TROUBLE])) == ["notify.not_woken"], kept
 
 
 def test_a_meter_that_is_silent_for_a_moment_is_not_told() -> None:
@@ -122,11 +125,6 @@ def test_a_meter_that_is_silent_for_a_moment_is_not_told() -> None:
     silent = Condition("meter:plug", "meter", Reason("notify.meter", meter="plug"), None, METER_S)
     assert watch.look(0, [silent]) == watch.look(10, []) == watch.look(20, [silent]) == []
     assert codes(watch.look(20 + METER_S, [silent])) == ["notify.meter"]
-
-
-@pytest.mark.parametrize("kept", [None, {"a": 1}, {"a": {}}, {"a": {"since_s": 0}}])
-def test_a_memory_that_cannot_be_read_is_none(kept: Any) -> None:
-    assert codes(Watch(kept).look(0, [TROUBLE])) == ["notify.not_woken"]
 
 
 # When it is sent
@@ -174,21 +172,26 @@ def test_a_letter_is_in_the_offices_language_and_time() -> None:
     ]
 
 
+SUMS = {"used_j": 0, "box_j": 0, "net_j": 0, "asleep_s": 0, "switches": 0}
+
+
+def reported(money: str = "", **found: Any) -> dict[str, Any]:
+    """The letter with the report on a month."""
+    notice = report({**SUMS, "requests": 0, "delayed": 0, "co2_g": None, **found}, "2026-10", money)
+    return letter(notice, 0, office="O", language="en", where=ZoneInfo("UTC"), page="p")
+
+
 def test_a_report_says_what_a_month_was_like() -> None:
     sums = {"used_j": 7.2e6, "box_j": 3.6e6, "net_j": 36e6, "asleep_s": 7200, "switches": 3}
-    found = {**sums, "requests": 10, "delayed": 1, "wakers": [{"path": "/a", "wakes": 2}]}
-    notice = report({**found, "co2_g": 4321.0}, "2026-10", "3.10 EUR")
-    made = letter(notice, 0, office="O", language="en", where=ZoneInfo("UTC"), page="p")
+    wakers = [{"path": "/a", "wakes": 2}]
+    made = reported("3.10 EUR", **sums, requests=10, delayed=1, wakers=wakers, co2_g=4321.0)
     assert made["title"] == "O: Report for 2026-10"
-    assert "10 kWh were saved" in made["text"]
-    assert "worth 3.10 EUR" in made["text"]
-    assert "avoided 4.3 kg of CO₂" in made["text"]
-    assert "/a (2)" in made["text"]
+    for words in ("10 kWh were saved", "worth 3.10 EUR", "avoided 4.3 kg of CO₂", "/a (2)"):
+        assert words in made["text"]
 
 
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
+def test_a_path_that_a_visitor_chose_is_no_link_in_a_report() -> None:
+    for path, shown in (
         ("/wp/index.php", "/wp/index.php"),
         ("/.well-known/v1.2/feed.xml", "/.well-known/v1.2/feed.xml"),
         ("/https://evil.example/pay", "/https%3A//evil%2Eexample/pay"),
@@ -200,14 +203,9 @@ def test_a_report_says_what_a_month_was_like() -> None:
         ("/a (900), /b\r\nBcc: x\0\x1b[2J", "/a%20%28900%29%2C%20/b%0D%0ABcc%3A%20x%00%1B%5B2J"),
         ("/\u202efdp\u05d0", "/%E2%80%AEfdp%D7%90"),
         ("/" + "a.com" * 9999, "/" + ("a%2Ecom" * 12)[:79] + "…"),
-    ],
-)
-def test_a_path_that_a_visitor_chose_is_no_link_in_a_report(path: str, shown: str) -> None:
-    sums = {"used_j": 0, "box_j": 0, "net_j": 0, "asleep_s": 0, "switches": 0}
-    found = {**sums, "requests": 0, "delayed": 0, "wakers": [{"path": path, "wakes": 2}]}
-    notice = report({**found, "co2_g": None}, "2026-10", "")
-    made = letter(notice, 0, office="O", language="en", where=ZoneInfo("UTC"), page="p")
-    assert f": {shown} (2).\n" in made["text"]
+    ):
+        made = reported(wakers=[{"path": path, "wakes": 2}])
+        assert f": {shown} (2).\n" in made["text"], path
 
 
 def test_the_picture_is_a_png_with_a_bar_a_day() -> None:
@@ -239,11 +237,6 @@ def _login(_server: Any, _session: Any, _envelope: Any, _kind: str, data: Any) -
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture
-def trusting(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(authority.root.file))
 
 
 @pytest.fixture(scope="module")
@@ -283,8 +276,10 @@ def sent(channel: str, settings: Mapping[str, Any], **more: Any) -> Reason | Non
     return sender.send({"channel": channel, "settings": settings, "letter": {**LETTER, **more}})
 
 
-@pytest.mark.usefixtures("trusting")
-def test_a_mail_goes_by_starttls_with_a_login(context: ssl.SSLContext) -> None:
+def test_a_mail_goes_by_starttls_with_a_login(
+    context: ssl.SSLContext, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.root.file))
     box = Mailbox()
     options = {"tls_context": context, "require_starttls": True, "authenticator": _login}
     picture = base64.b64encode(bars.png([(1, 2)])).decode()
@@ -298,21 +293,18 @@ def test_a_mail_goes_by_starttls_with_a_login(context: ssl.SSLContext) -> None:
     assert [part.get_content_type() for part in kept.walk()][1:] == ["text/plain", "image/png"]
 
 
-@pytest.mark.usefixtures("trusting")
-def test_a_mail_goes_by_tls(context: ssl.SSLContext) -> None:
-    box = Mailbox()
-    with smtp(box, context) as port:
-        assert sent("mail", mail(port, smtp_security="tls")) is None
-    assert len(box.mails) == 1
-
-
-def test_a_mail_server_that_nobody_vouches_for_gets_nothing(context: ssl.SSLContext) -> None:
+def test_a_mail_goes_by_tls_to_a_server_that_somebody_vouches_for(
+    context: ssl.SSLContext, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
     box = Mailbox()
     with smtp(box, context) as port:
         problem = sent("mail", mail(port, smtp_security="tls"))
-    assert problem is not None
-    assert problem.code == "notify.not_sent"
-    assert box.mails == []
+        assert problem is not None
+        assert problem.code == "notify.not_sent"
+        assert box.mails == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.root.file))
+        assert sent("mail", mail(port, smtp_security="tls")) is None
+    assert len(box.mails) == 1
 
 
 def test_without_starttls_nothing_is_sent_in_clear() -> None:
@@ -363,13 +355,11 @@ def test_a_webhook_gets_all_that_is_known(receiver: str) -> None:
     assert said.keys() == {"box", "event", "t_s", "title", "text", "reason"}
 
 
-@pytest.mark.parametrize("code", [302, 403, 500])
-def test_a_webhook_that_refuses_or_leads_elsewhere_has_not_arrived(
-    receiver: str, code: int
-) -> None:
-    settings = {"webhook": f"{receiver}/?is={code}", "webhook_token": "t"}
-    assert sent("webhook", settings) == Reason("notify.status", status=code)
-    assert len(Receiver.kept) == 1
+def test_a_webhook_that_refuses_or_leads_elsewhere_has_not_arrived(receiver: str) -> None:
+    for code in (302, 403, 500):
+        settings = {"webhook": f"{receiver}/?is={code}", "webhook_token": "t"}
+        assert sent("webhook", settings) == Reason("notify.status", status=code)
+    assert len(Receiver.kept) == 3
 
 
 def test_nobody_there_is_said_without_the_address() -> None:
@@ -425,10 +415,14 @@ class Box:
         )
 
     def step(self, later_s: float = 10.0) -> list[dict[str, Any]]:
+        """The letters that are sent by then."""
         self.now_s += later_s
         before = len(self.ran.jobs)
         asyncio.run(self.notifier.step())
         return [job["letter"] for job in self.ran.jobs[before:] if "letter" in job]
+
+    def tells(self, later_s: float = 10.0) -> list[str]:
+        return [each["event"] for each in self.step(later_s)]
 
 
 SERVER = '[[server]]\nid = "web"\naddress = "192.0.2.10"\nmac = "02:00:5e:10:00:02"\n'
@@ -440,7 +434,7 @@ def test_trouble_is_told_and_that_the_server_is_back(tmp_path: Path) -> None:
     box = Box(tmp_path, HOOK)
     assert box.step() == []
     box.said = status(state="trouble")
-    assert [each["event"] for each in box.step()] == ["not_woken"]
+    assert box.tells() == ["not_woken"]
     assert box.ran.jobs[-1]["settings"]["webhook_token"] == "t"
     box.begin()
     assert box.step() == []
@@ -452,24 +446,20 @@ def test_trouble_is_told_and_that_the_server_is_back(tmp_path: Path) -> None:
     assert (tmp_path / "notify.json").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize(
-    ("text", "ways"),
-    [
+def test_a_token_that_goes_unencrypted_is_warned_of(tmp_path: Path) -> None:
+    ntfy = '[notify]\nntfy = "http://10.0.0.5/boxes"\nntfy_token = "t"\n'
+    for text, ways in (
         (HOOK, ["webhook"]),
         (HOOK.replace("http:", "https:"), []),
         ('[notify]\nwebhook = "http://127.0.0.1:9/"\n', []),
-        ('[notify]\nntfy = "http://10.0.0.5/boxes"\nntfy_token = "t"\n', ["ntfy"]),
-    ],
-)
-def test_a_token_that_goes_unencrypted_is_warned_of(
-    tmp_path: Path, text: str, ways: list[str]
-) -> None:
-    found = config.look(text)
-    said = Box(tmp_path, text).notifier.told()
-    assert said["in_clear"] == ways
-    assert [each.where for each in found.warnings] == [f"notify.{way}_token" for way in ways]
-    warned = [line for line in command.told(said) if "sent in clear" in line]
-    assert [line.partition(":")[0] for line in warned] == ways
+        (ntfy, ["ntfy"]),
+    ):
+        said = Box(tmp_path, text).notifier.told()
+        assert said["in_clear"] == ways, text
+        warned = [each.where for each in config.look(text).warnings]
+        assert warned == [f"notify.{way}_token" for way in ways]
+        lines = [line for line in command.told(said) if "sent in clear" in line]
+        assert [line.partition(":")[0] for line in lines] == ways
 
 
 def test_what_is_not_wanted_is_not_told(tmp_path: Path) -> None:
@@ -483,37 +473,30 @@ def test_in_quiet_times_nothing_is_sent_until_they_are_over(tmp_path: Path) -> N
     box = Box(tmp_path, HOOK + 'quiet = ["mon-sun 08:00-09:00"]\n' + ZONE)
     box.said = status(state="trouble")
     assert box.step() == []
-    assert [each["event"] for each in box.step(600)] == ["not_woken"]
+    assert box.tells(600) == ["not_woken"]
 
 
-def test_a_broken_promise_is_told_once_a_day_at_most(tmp_path: Path) -> None:
+def test_a_broken_promise_is_told_once_a_day_at_most_and_not_for_few_delays(
+    tmp_path: Path,
+) -> None:
     box = Box(tmp_path, HOOK + ZONE + SERVER)
-    box.ran.figures = [{"server": "web", "requests": 100, "delayed": 50}]
-    assert [each["event"] for each in box.step()] == ["promise"]
-    assert box.step() == []
-    box.ran.figures = [{"server": "web", "requests": 100, "delayed": 0}]
-    assert box.step(86400) == box.step(86400) == []
-
-
-def test_few_delays_are_no_broken_promise(tmp_path: Path) -> None:
-    box = Box(tmp_path, HOOK + ZONE + SERVER)
-    box.ran.figures = [{"server": "web", "requests": 4, "delayed": 4}]
-    assert box.step() == []
+    for delayed, requests, later_s, told in (
+        (4, 4, 10, []),
+        (50, 100, 86400, ["promise"]),
+        (50, 100, 10, []),
+        (0, 100, 86400, []),
+        (0, 100, 86400, []),
+    ):
+        box.ran.figures = [{"server": "web", "requests": requests, "delayed": delayed}]
+        assert box.tells(later_s) == told, (delayed, requests)
 
 
 def test_the_report_comes_on_the_first_of_a_month(tmp_path: Path) -> None:
     box = Box(tmp_path, HOOK + ZONE + SERVER)
     box.step()
-    sums = {"used_j": 1, "box_j": 1, "net_j": 1, "asleep_s": 1, "switches": 1, "known_s": 1}
-    box.ran.figures = {
-        **sums,
-        "money": 4.056,
-        "co2_g": None,
-        "requests": 1,
-        "delayed": 0,
-        "wakers": [],
-        "picture": "UE5H",
-    }
+    sums = dict.fromkeys((*SUMS, "known_s", "requests"), 1)
+    found = {"money": 4.056, "co2_g": None, "delayed": 0, "wakers": [], "picture": "UE5H"}
+    box.ran.figures = {**sums, **found}
     box.config = config.look(HOOK + 'events = ["report"]\n' + ZONE + SERVER).config
     told = [each for _ in range(31) for each in box.step(86400)]
     assert [(each["event"], each["picture"]) for each in told] == [("report", "UE5H")]
@@ -524,8 +507,18 @@ def test_the_report_comes_on_the_first_of_a_month(tmp_path: Path) -> None:
     assert (job["from_s"], job["to_s"]) == (1_759_276_800, 1_761_955_200)
 
 
+@pytest.fixture
+def slept(box: past.Box) -> Iterator[sqlite3.Connection]:
+    """A history of three hours: from 22:13 on awake for 70 minutes, then asleep."""
+    box.history.watch(["web"])
+    three_hours(box)
+    box.history.flush()
+    with contextlib.closing(sqlite3.connect(box.directory / FILE)) as db:
+        yield db
+
+
 def month(office: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The job of a report on three hours: from 22:13 on awake for 70 minutes, then asleep."""
+    """The job of a report on these hours."""
     server = {
         "id": "web",
         "power": {"on_w": 43.0, "off_w": 2.0, "switch_j": 0.0},
@@ -545,17 +538,11 @@ def month(office: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-def test_a_month_is_worth_what_each_of_its_hours_is(box: past.Box) -> None:
+def test_a_month_is_worth_what_each_of_its_hours_is(slept: sqlite3.Connection) -> None:
     """From 23:00 on power costs half as much."""
-    box.history.watch(["web"])
-    three_hours(box)
-    box.history.flush()
     tariff = {"since": "2000-01-01", "price_per_kwh": 0.4, "bands": [NIGHT]}
-    job = month({"price_per_kwh": 0.0}, tariff=[tariff])
-    with contextlib.closing(sqlite3.connect(box.directory / FILE)) as db:
-        found = figures.report(db, job)
-        job["tariff"] = []
-        unpriced = figures.report(db, job)
+    found = figures.report(slept, month({"price_per_kwh": 0.0}, tariff=[tariff]))
+    unpriced = figures.report(slept, month({"price_per_kwh": 0.0}, tariff=[]))
     before_j = -5.0 * (past.HOUR_S + 3600 - past.START_S)  # the box, while nothing was saved
     after_j = found["net_j"] - before_j
     assert after_j > 0
@@ -563,16 +550,12 @@ def test_a_month_is_worth_what_each_of_its_hours_is(box: past.Box) -> None:
     assert unpriced["money"] is None
 
 
-def test_a_month_avoids_what_each_of_its_hours_emits(box: past.Box) -> None:
-    box.history.watch(["web"])
-    three_hours(box)
-    box.history.flush()
+def test_a_month_avoids_what_each_of_its_hours_emits(slept: sqlite3.Connection) -> None:
     job = month({"co2_g_per_kwh": 300.0})
-    with contextlib.closing(sqlite3.connect(box.directory / FILE)) as db:
-        by_value = figures.report(db, job)
-        hours = [(past.HOUR_S + n * 3600, 4, 600.0) for n in range(3)]
-        db.executemany("INSERT INTO co2_hours (t_s, readings, mean_g) VALUES (?, ?, ?)", hours)
-        by_hours = figures.report(db, job)
+    by_value = figures.report(slept, job)
+    hours = [(past.HOUR_S + n * 3600, 4, 600.0) for n in range(3)]
+    slept.executemany("INSERT INTO co2_hours (t_s, readings, mean_g) VALUES (?, ?, ?)", hours)
+    by_hours = figures.report(slept, job)
     assert by_value["co2_g"] == pytest.approx(by_value["net_j"] / 3.6e6 * 300)
     assert by_hours["co2_g"] == pytest.approx(2 * by_value["co2_g"])
 
@@ -590,9 +573,8 @@ def test_without_a_way_a_test_is_refused(tmp_path: Path) -> None:
         asyncio.run(Box(tmp_path, "").notifier._test())
 
 
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [
+def test_settings_that_cannot_be_meant_are_refused() -> None:
+    for text, where in (
         ('mail_to = ["a@b.example"]', "notify.smtp_host"),
         ('mail_to = ["a@b\\r\\nBcc: c@d"]', "notify.mail_to"),
         ('mail_to = ["<a@b>"]', "notify.mail_to"),
@@ -602,9 +584,7 @@ def test_without_a_way_a_test_is_refused(tmp_path: Path) -> None:
         ('ntfy = "https://ntfy.example.org"', "notify.ntfy"),
         ('quiet = ["night"]', "notify.quiet"),
         ('events = ["everything"]', "notify.events"),
-    ],
-)
-def test_settings_that_cannot_be_meant_are_refused(text: str, where: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        config.look(f"[notify]\n{text}\n")
-    assert refused.value.problems[0].where.startswith(where)
+    ):
+        with pytest.raises(ConfigError) as refused:
+            config.look(f"[notify]\n{text}\n")
+        assert refused.value.problems[0].where.startswith(where), text
