@@ -41,18 +41,15 @@ def test_everything_said():
     }
 
 
-def test_any_load_and_all_ports_can_be_allowed():
-    rules = parse_config(
-        LEAST + "[stay-awake]\nload-above = any\nconnections-except-ports = all\n"
-    ).rules
+def test_any_load_and_all_ports_can_be_allowed_and_no_port_is_unless_it_is_said():
+    rules = stay_awake("load-above = any\nconnections-except-ports = all\n").rules
     assert rules.load_above is None
     assert rules.connections_except_ports is None
+    assert stay_awake("connections-except-ports =\n").rules.connections_except_ports == frozenset()
 
 
-def test_no_port_is_excepted_unless_it_is_said():
-    assert parse_config(LEAST).rules.connections_except_ports == frozenset()
-    rules = parse_config(LEAST + "[stay-awake]\nconnections-except-ports =\n").rules
-    assert rules.connections_except_ports == frozenset()
+def stay_awake(text):
+    return parse_config(f"{LEAST}[stay-awake]\n{text}")
 
 
 @pytest.mark.parametrize(
@@ -64,21 +61,10 @@ def test_no_port_is_excepted_unless_it_is_said():
         (LEAST.replace("web", "Web Server"), r"\[agent\] server must be.*'Web Server'"),
         (LEAST.replace("web", "w" * 32), r"\[agent\] server must be"),
         (LEAST + "[wake]\n", r"\[wake\] is not known"),
-        (LEAST + "[stay-awake]\nusers = no\n", r"\[stay-awake\] users is not known"),
         (LEAST + "[agent]\n", "agent.*already exists"),
         (LEAST + "mem = y\n", "mem.*already exists"),
         (LEAST + "standby = x\n", r"\[sleep\] standby is not known"),
-        (LEAST + "[stay-awake]\ninhibitors = maybe\n", "inhibitors must be yes or no"),
-        (LEAST + "[stay-awake]\nload-above = nan\n", "load-above must be a number"),
-        (LEAST + "[stay-awake]\nload-above = 0\n", "load-above must be a number"),
-        (LEAST + "[stay-awake]\nload-above = high\n", "load-above must be a number"),
         (LEAST.replace("web", "web\nbox = 192.0.2.1 box.lan"), "box: 'box.lan' is no IP address"),
-        (LEAST + "[stay-awake]\nconnections-except-ports = http\n", "'http' is no port"),
-        (LEAST + "[stay-awake]\nconnections-except-ports = 80 65536\n", "'65536' is no port"),
-        (LEAST + "[stay-awake]\nconnections-except-ports = ²\n", "'²' is no port"),
-        (LEAST + "[stay-awake]\nunits = backup\n", "'backup' is no unit"),
-        (LEAST + "[stay-awake]\nunits = --all.service\n", "'--all.service' is no unit"),
-        (LEAST + "[stay-awake]\nprocesses = 'rsync\n", "processes: No closing quotation"),
         (LEAST.replace("web", "web\nport = 0"), "port: '0' is no port"),
         (LEAST.replace("web", "web\nlisten = eth0"), "listen: 'eth0' is no IP address"),
         ("[agent]\nserver = web\n[sleep]\nmem =\n", r"\[sleep\] offers no state"),
@@ -87,6 +73,24 @@ def test_no_port_is_excepted_unless_it_is_said():
 def test_what_is_wrong_is_named(text, words):
     with pytest.raises(ConfigError, match=words):
         parse_config(text)
+
+
+def test_what_is_wrong_with_a_rule_is_named():
+    for line, words in (
+        ("users = no", r"\[stay-awake\] users is not known"),
+        ("inhibitors = maybe", "inhibitors must be yes or no"),
+        ("load-above = nan", "load-above must be a number"),
+        ("load-above = 0", "load-above must be a number"),
+        ("load-above = high", "load-above must be a number"),
+        ("connections-except-ports = http", "'http' is no port"),
+        ("connections-except-ports = 80 65536", "'65536' is no port"),
+        ("connections-except-ports = ²", "'²' is no port"),
+        ("units = backup", "'backup' is no unit"),
+        ("units = --all.service", "'--all.service' is no unit"),
+        ("processes = 'rsync", "processes: No closing quotation"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            stay_awake(f"{line}\n")
 
 
 def test_the_file_that_is_installed_says_what_the_defaults_are():
@@ -104,25 +108,20 @@ def test_a_wrong_file_ends_the_agent_with_its_name(tmp_path, capsys):
     assert f"{file}: [sleep] standby is not known" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("contents", "mode", "words"),
-    [
+def test_a_bad_or_missing_key_ends_the_agent(tmp_path, capsys):
+    config, key = tmp_path / "agent.conf", tmp_path / "key"
+    config.write_text(LEAST)
+
+    def ends_with(words):
+        assert naproxy_agent.main(["--config", str(config), "--key", str(key)]) == 2
+        assert words in capsys.readouterr().err
+
+    ends_with("No such file")
+    for contents, mode, words in (
         ("00" * 32, 0o644, "may be read by others"),
         ("00" * 31, 0o600, "64 hex digits"),
         ("", 0o600, "64 hex digits"),
-    ],
-)
-def test_a_bad_key_ends_the_agent(tmp_path, capsys, contents, mode, words):
-    config, key = tmp_path / "agent.conf", tmp_path / "key"
-    config.write_text(LEAST)
-    key.write_text(contents)
-    key.chmod(mode)
-    assert naproxy_agent.main(["--config", str(config), "--key", str(key)]) == 2
-    assert words in capsys.readouterr().err
-
-
-def test_a_missing_key_ends_the_agent(tmp_path, capsys):
-    config = tmp_path / "agent.conf"
-    config.write_text(LEAST)
-    assert naproxy_agent.main(["--config", str(config), "--key", str(tmp_path / "none")]) == 2
-    assert "No such file" in capsys.readouterr().err
+    ):
+        key.write_text(contents)
+        key.chmod(mode)
+        ends_with(words)

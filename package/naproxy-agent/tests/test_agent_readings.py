@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -48,24 +47,49 @@ def lock(what, mode="block"):
     return Inhibitor(frozenset(what.split(":")), "backup", "copying", mode)
 
 
-def test_nothing_to_do_is_no_reason():
-    assert why() == ()
-
-
-@pytest.mark.parametrize("what", ["sleep", "idle", "shutdown:sleep"])
-def test_a_blocking_lock_is_a_reason(what):
-    assert why(inhibitors=(lock(what),)) == ("inhibited by backup: copying",)
+def unit(active, load="loaded"):
+    return Unit("b.service", load, active)
 
 
 @pytest.mark.parametrize(
-    "one", [lock("sleep", "delay"), lock("shutdown"), lock("handle-lid-switch")]
+    ("readings", "expected"),
+    [
+        ({"users": ("anna from 192.0.2.7",)}, "logged in: anna from 192.0.2.7"),
+        ({"processes": frozenset({"rsync", "nginx"})}, "rsync is running"),
+        ({"unreadable": ("the load cannot be read",)}, "the load cannot be read"),
+        (
+            {"arrays": (("md0", "recovery, 12.6 % done"),)},
+            "md0 is being rebuilt (recovery, 12.6 % done)",
+        ),
+        (
+            {"packages": ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock")},
+            "packages are being installed (/var/lib/dpkg/lock-frontend is locked)",
+        ),
+        *(
+            ({"inhibitors": (lock(what, mode),)}, "inhibited by backup: copying")
+            for what, mode in (
+                *(("sleep", "block"), ("idle", "block"), ("shutdown:sleep", "block")),
+                ("sleep", "block-weak"),  # newer systemd
+            )
+        ),
+        *(
+            ({"units": (unit(active),)}, f"b.service is {active}")
+            for active in ("active", "activating", "deactivating", "reloading")
+        ),
+    ],
 )
-def test_a_lock_on_something_else_is_none(one):
-    assert why(inhibitors=(one,)) == ()
+def test_what_is_at_work_is_a_reason(readings, expected):
+    assert why(**readings) == (expected,)
 
 
-def test_a_weak_block_of_newer_systemd_is_a_reason():
-    assert why(inhibitors=(lock("sleep", "block-weak"),))
+def test_what_is_at_rest_is_none():
+    for readings in (
+        {},
+        *({"inhibitors": (lock(what),)} for what in ("shutdown", "handle-lid-switch")),
+        {"inhibitors": (lock("sleep", "delay"),)},
+        *({"units": (unit(active),)} for active in ("inactive", "failed")),
+    ):
+        assert why(**readings) == (), readings
 
 
 def test_power_off_minds_locks_on_shutdown():
@@ -73,38 +97,16 @@ def test_power_off_minds_locks_on_shutdown():
     assert not why(state="off", inhibitors=(lock("sleep"),))
 
 
-def test_a_user_is_a_reason():
-    assert why(users=("anna from 192.0.2.7",)) == ("logged in: anna from 192.0.2.7",)
-
-
-def test_a_named_process_is_a_reason_and_others_are_not():
-    assert why(processes=frozenset({"rsync", "nginx"})) == ("rsync is running",)
-
-
-@pytest.mark.parametrize("active", ["active", "activating", "deactivating", "reloading"])
-def test_a_unit_at_work_is_a_reason(active):
-    assert why(units=(Unit("b.service", "loaded", active),)) == (f"b.service is {active}",)
-
-
-@pytest.mark.parametrize("active", ["inactive", "failed"])
-def test_a_unit_at_rest_is_none(active):
-    assert why(units=(Unit("b.service", "loaded", active),)) == ()
-
-
 def test_a_unit_that_does_not_exist_is_a_reason_not_a_blessing():
-    assert "no such unit" in why(units=(Unit("b.service", "not-found", "inactive"),))[0]
+    assert "no such unit" in why(units=(unit("inactive", "not-found"),))[0]
 
 
-@pytest.mark.parametrize("port", [22, 80, 443])
-@pytest.mark.parametrize("peer", sorted(BOX))
-def test_connections_from_the_box_are_none(peer, port):
-    assert why(connections=(Connection(port, peer),)) == ()
-
-
-@pytest.mark.parametrize("port", [80, 443, 8443])
-def test_visitors_past_the_box_are_a_reason_at_any_port_also_beside_the_box_s_own(port):
-    connections = (Connection(port, "192.0.2.250"), Connection(port, "192.0.2.9"))
-    assert why(connections=connections) == (f"port {port} is connected to 192.0.2.9",)
+def test_visitors_past_the_box_are_a_reason_at_any_port_also_beside_the_box_s_own():
+    for port in (22, 80, 443, 8443):
+        own = tuple(Connection(port, box) for box in BOX)
+        assert why(connections=own) == ()
+        visited = (*own, Connection(port, "192.0.2.9"))
+        assert why(connections=visited) == (f"port {port} is connected to 192.0.2.9",)
 
 
 def test_connections_to_ports_that_are_excepted_are_none():
@@ -121,36 +123,17 @@ def test_connections_to_ports_that_are_excepted_are_none():
         "port 22 is connected to 192.0.2.7 and 1 more",
         "port 445 is connected to 192.0.2.9",
     )
+    assert why(Rules(connections_except_ports=None), connections=connections) == ()
 
 
-def test_connections_can_be_allowed():
-    assert why(Rules(connections_except_ports=None), connections=(Connection(22, "::1"),)) == ()
-
-
-@pytest.mark.parametrize(
-    ("load", "limit", "expected"), [(1.0, 1.0, 0), (1.01, 1.0, 1), (9, None, 0)]
-)
-def test_load_above_its_limit_is_a_reason(load, limit, expected):
-    assert len(why(Rules(load_above=limit), load=load)) == expected
+def test_load_above_its_limit_is_a_reason():
+    for load, limit, expected in ((1.0, 1.0, 0), (1.01, 1.0, 1), (9, None, 0)):
+        assert len(why(Rules(load_above=limit), load=load)) == expected, (load, limit)
 
 
 def test_a_masked_target_is_a_reason_with_its_cure():
     said = why(target=Unit("suspend.target", "masked", "inactive"))
     assert "systemctl unmask suspend.target" in said[0]
-
-
-def test_an_array_at_work_is_a_reason():
-    said = why(arrays=(("md0", "recovery, 12.6 % done"),))
-    assert said == ("md0 is being rebuilt (recovery, 12.6 % done)",)
-
-
-def test_packages_that_are_installed_are_one_reason():
-    said = why(packages=("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock"))
-    assert said == ("packages are being installed (/var/lib/dpkg/lock-frontend is locked)",)
-
-
-def test_what_cannot_be_read_is_a_reason():
-    assert why(unreadable=("the load cannot be read",)) == ("the load cannot be read",)
 
 
 # ------------------------------------------------------------------------- reading
@@ -224,21 +207,14 @@ def test_connections_over_ipv6_and_mapped_ones_count_too(root):
     assert set(read_tcp(root)) == {Connection(445, "2001:db8::7"), Connection(445, "192.0.2.9")}
 
 
-@pytest.mark.parametrize(
-    ("sender", "peer"),
-    [
+def test_who_sends_a_datagram_is_written_as_who_is_connected():
+    for sender, peer in (
         ("192.0.2.1", "192.0.2.1"),
         ("::ffff:192.0.2.1", "192.0.2.1"),
         ("2001:db8::1", "2001:db8::1"),
         ("fe80::1%eth0", "fe80::1"),
-    ],
-)
-def test_who_sends_a_datagram_is_written_as_who_is_connected(sender, peer):
-    assert plain_address(sender) == peer
-
-
-def test_this_machine_s_own_table_can_be_read():
-    assert isinstance(read_tcp(Path("/")), tuple)
+    ):
+        assert plain_address(sender) == peer
 
 
 def test_processes_have_the_kernel_s_name_the_program_s_and_the_script_s(root):
@@ -278,6 +254,9 @@ unused devices: <none>
 
 
 def test_arrays_at_work_are_found_and_those_that_wait_are_not(root):
+    assert read_rebuilding(root) == ()
+    (root / "proc/mdstat").write_text("Personalities : \nunused devices: <none>\n")
+    assert read_rebuilding(root) == ()
     (root / "proc/mdstat").write_text(MDSTAT)
     assert read_rebuilding(root) == (
         ("md1", "check, 12.6 % done"),
@@ -285,15 +264,10 @@ def test_arrays_at_work_are_found_and_those_that_wait_are_not(root):
     )
 
 
-def test_a_server_without_arrays_has_none_at_work(root):
-    assert read_rebuilding(root) == ()
-    (root / "proc/mdstat").write_text("Personalities : \nunused devices: <none>\n")
-    assert read_rebuilding(root) == ()
-
-
 @pytest.fixture
 def locks(root):
     """Dpkg's files for locks, where this machine's kernel says who holds them."""
+    assert read_installing(root) == (), "without a package manager nothing is installed"
     (root / "var/lib/dpkg").mkdir(parents=True)
     for name in ("lock-frontend", "lock"):
         (root / "var/lib/dpkg" / name).touch()
@@ -324,10 +298,6 @@ def test_another_disks_file_of_the_same_inode_is_no_lock_of_dpkg(root, locks):
     if os.major(file.st_dev):
         (root / "proc/locks").write_text(row_of("ff:ff", file.st_ino))
         assert read_installing(root) == ()
-
-
-def test_a_server_without_package_managers_installs_nothing(root):
-    assert read_installing(root) == ()
 
 
 def test_a_table_of_locks_that_is_none_keeps_it_awake(root, locks):
@@ -377,17 +347,15 @@ def test_users_without_systemd_are_those_of_who():
     )
 
 
-def test_units_come_in_the_order_asked_for():
+def test_units_come_in_the_order_asked_for_and_all_of_them():
+    units = "a.service", "b.service"
     said = "LoadState=loaded\nActiveState=activating\n\nLoadState=not-found\nActiveState=inactive\n"
-    assert read_units(lambda _: said, ("a.service", "b.service")) == (
+    assert read_units(lambda _: said, units) == (
         Unit("a.service", "loaded", "activating"),
         Unit("b.service", "not-found", "inactive"),
     )
-
-
-def test_a_unit_that_systemctl_leaves_out_is_an_error():
     with pytest.raises(ValueError, match="every unit"):
-        read_units(lambda _: "LoadState=loaded\nActiveState=active\n", ("a.service", "b.service"))
+        read_units(lambda _: "LoadState=loaded\nActiveState=active\n", units)
 
 
 def config(**rules):
@@ -415,34 +383,28 @@ def broken(error):
     return run
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
+def test_a_server_that_cannot_be_asked_stays_awake(root):
+    for error in (
         FileNotFoundError("busctl"),
         subprocess.TimeoutExpired("busctl", 5),
         subprocess.CalledProcessError(1, ["busctl"], stderr="Failed to connect to bus\n"),
-    ],
-)
-def test_a_server_that_cannot_be_asked_stays_awake(root, error):
-    why = reasons(read(config(), "mem", broken(error), root), Rules(), "mem")
-    assert [reason.partition(" cannot")[0] for reason in why] == [
-        "the inhibitors",
-        "the users",
-        "the target",
-    ]
+    ):
+        why = reasons(read(config(), "mem", broken(error), root), Rules(), "mem")
+        unknown = [reason.partition(" cannot")[0] for reason in why]
+        assert unknown == ["the inhibitors", "the users", "the target"], error
 
 
-@pytest.mark.parametrize("said", ["", "{}", "null", '{"data": []}', '{"data": [[["x"]]]}', "[1]"])
-def test_a_tool_that_talks_nonsense_keeps_it_awake(root, said):
-    assert reasons(read(config(), "mem", lambda _: said, root), Rules(), "mem")
+def test_a_tool_that_talks_nonsense_keeps_it_awake(root):
+    for said in ("", "{}", "null", '{"data": []}', '{"data": [[["x"]]]}', "[1]"):
+        readings = read(config(), "mem", lambda _, said=said: said, root)
+        assert reasons(readings, Rules(), "mem"), said
 
 
 @pytest.mark.parametrize("file", ["proc/loadavg", "proc/net/tcp"])
 def test_a_file_of_nonsense_keeps_it_awake(root, file):
     (root / file).write_text("header\nnonsense\n")
-    why = reasons(read(config(), "mem", quiet, root), Rules(), "mem")
-    assert len(why) == 1
-    assert "cannot be read" in why[0]
+    [why] = reasons(read(config(), "mem", quiet, root), Rules(), "mem")
+    assert "cannot be read" in why
 
 
 def test_what_is_switched_off_is_not_read(root):
@@ -545,15 +507,11 @@ def test_connections_that_the_office_ignores_do_not_count():
 
 
 def table(root, name, *rows):
+    """Sockets that are bound: address, port and state of each."""
     (root / "proc/net").mkdir(parents=True, exist_ok=True)
-    (root / "proc/net" / name).write_text("\n".join(["  sl  local_address", *rows, ""]))
-
-
-def row(address, port, state):
-    digits = ipaddress.ip_address(address).packed
-    words = [digits[i : i + 4] for i in range(0, len(digits), 4)]
-    local = "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
-    return f"  0: {local}:{port:04X} {'0' * len(local)}:0000 {state} 0:0 0:0 0 0 0 1"
+    nobody = {"tcp": "0.0.0.0", "udp": "0.0.0.0", "tcp6": "::"}[name]
+    bound = (((address, port), (nobody, 0), state) for address, port, state in rows)
+    (root / "proc/net" / name).write_text(tcp_table(*bound))
 
 
 SS = """
@@ -568,9 +526,9 @@ def no_command(_command):
 
 
 def test_ports_that_others_reach_are_told_with_their_programs_where_root_says_whose(tmp_path):
-    table(tmp_path, "tcp", row("0.0.0.0", 445, "0A"), row("127.0.0.1", 631, "0A"))
-    table(tmp_path, "tcp6", row("::", 3306, "0A"), row("::1", 25, "0A"), row("::", 80, "01"))
-    table(tmp_path, "udp", row("0.0.0.0", 53, "07"), row("127.0.0.53", 5355, "07"))
+    table(tmp_path, "tcp", ("0.0.0.0", 445, "0A"), ("127.0.0.1", 631, "0A"))
+    table(tmp_path, "tcp6", ("::", 3306, "0A"), ("::1", 25, "0A"), ("::", 80, "01"))
+    table(tmp_path, "udp", ("0.0.0.0", 53, "07"), ("127.0.0.53", 5355, "07"))
     plain = ("53/udp", "445/tcp", "3306/tcp")
     assert read_listening(no_command, tmp_path) == plain
     commands = []
@@ -605,9 +563,13 @@ TRIE = """Main:
 """
 
 
+def tracked(root, text):
+    (root / "proc/net").mkdir(parents=True)
+    (root / "proc/net/nf_conntrack").write_text(text)
+
+
 def test_flows_of_udp_are_those_that_somebody_else_began(tmp_path):
-    (tmp_path / "proc/net").mkdir(parents=True)
-    (tmp_path / "proc/net/nf_conntrack").write_text(CONNTRACK.strip())
+    tracked(tmp_path, CONNTRACK.strip())
     (tmp_path / "proc/net/fib_trie").write_text(TRIE)
     assert read_flows(no_command, tmp_path, frozenset({53, 51820})) == (
         Connection(53, "2001:db8::9"),
@@ -617,14 +579,12 @@ def test_flows_of_udp_are_those_that_somebody_else_began(tmp_path):
 
 
 def test_a_table_of_connections_that_somebody_floods_hides_nobody(tmp_path):
-    (tmp_path / "proc/net").mkdir(parents=True)
     flood = "ipv4 2 tcp 6 9 SYN_RECV src=192.0.2.66 dst=192.0.2.2 sport=4 dport=80\n" * 65536
-    (tmp_path / "proc/net/nf_conntrack").write_text(flood + CONNTRACK.strip())
+    tracked(tmp_path, flood + CONNTRACK.strip())
     with pytest.raises(ValueError, match="too long"):
         read_flows(no_command, tmp_path, frozenset({51820}))
 
 
 def test_an_empty_table_of_connections_is_none(tmp_path):
-    (tmp_path / "proc/net").mkdir(parents=True)
-    (tmp_path / "proc/net/nf_conntrack").write_text("")
+    tracked(tmp_path, "")
     assert read_flows(no_command, tmp_path, frozenset({53})) is None
