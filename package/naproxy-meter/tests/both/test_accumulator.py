@@ -34,17 +34,11 @@ def test_sums_are_of_the_raw_registers():
 
 def test_offset_is_taken_off_the_shunt_in_the_energy():
     assert fed(2, shunt=12, bus=1000, offset=12).energy == 0
-
-
-def test_reverse_current_is_negative_energy():
     assert fed(2, shunt=-1, bus=1).energy == -PERIOD_US
 
 
-def test_longest_interval_counts():
+def test_interval_longer_than_the_longest_is_left_out_and_flagged():
     assert fed(2, step_us=LONGEST_INTERVAL_US).covered_us == LONGEST_INTERVAL_US
-
-
-def test_longer_interval_is_left_out_and_flagged():
     sums = fed(2, step_us=LONGEST_INTERVAL_US + 1)
     assert (sums.energy, sums.covered_us, sums.take_flags()) == (0, 0, LATE)
 
@@ -59,16 +53,10 @@ def test_missed_reading_takes_its_interval_and_the_next_one_out():
     assert sums.covered_us == 2 * PERIOD_US
 
 
-def test_full_scale_is_flagged_in_both_directions():
-    assert fed(2, shunt=32000).take_flags() == CLIPPED
-    assert fed(2, shunt=-32000).take_flags() == CLIPPED
-    assert fed(2, shunt=31999).take_flags() == 0
-
-
-def test_flags_are_given_once():
-    sums = fed(2, shunt=32000)
-    sums.take_flags()
-    assert sums.take_flags() == 0
+def test_full_scale_is_flagged_in_both_directions_once():
+    for shunt, flags in ((32000, CLIPPED), (-32000, CLIPPED), (31999, 0)):
+        sums = fed(2, shunt=shunt)
+        assert (sums.take_flags(), sums.take_flags()) == (flags, 0)
 
 
 def test_energy_grows_past_64_bits_without_a_fault():

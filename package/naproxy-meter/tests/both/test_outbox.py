@@ -15,21 +15,6 @@ class Wire:
         return taken
 
 
-def test_line_leaves_whole():
-    outbox, wire = Outbox(), Wire(100)
-    outbox.frame(b"frame\n")
-    outbox.pump(wire.write)
-    assert wire.sent == b"frame\n"
-    assert outbox.empty()
-
-
-def test_full_wire_is_left_alone():
-    outbox, wire = Outbox(), Wire(0)
-    outbox.frame(b"frame\n")
-    outbox.pump(wire.write)
-    assert not outbox.empty()
-
-
 def test_newest_frame_takes_the_place_of_the_one_that_waits():
     outbox, wire = Outbox(), Wire(100)
     outbox.frame(b"old\n")
@@ -55,9 +40,14 @@ def test_frame_waits_until_its_first_byte_has_left():
     outbox.frame(b"frame\n")
     outbox.pump(wire.write)
     assert outbox.frame_waits()
+    assert not outbox.empty()
     wire.room = 7
     outbox.pump(wire.write)
     assert not outbox.frame_waits()
+    wire.room = 100
+    outbox.pump(wire.write)
+    assert wire.sent == b"reply\nframe\n"
+    assert outbox.empty()
 
 
 def test_replies_leave_before_frames_in_their_order():

@@ -24,17 +24,11 @@ def test_without_a_file_there_are_defaults():
     assert settings.load(PATH) == (DEFAULTS, settings.DEFAULT)
 
 
-def test_what_was_saved_is_loaded():
+def test_what_was_saved_last_is_loaded():
     fresh()
-    settings.save(PATH, OTHERS)
-    assert settings.load(PATH) == (OTHERS, settings.STORED)
-
-
-def test_saving_replaces():
-    fresh()
-    settings.save(PATH, DEFAULTS)
-    settings.save(PATH, OTHERS)
-    assert settings.load(PATH) == (OTHERS, settings.STORED)
+    for values in (DEFAULTS, OTHERS):
+        settings.save(PATH, values)
+        assert settings.load(PATH) == (values, settings.STORED)
     assert PATH + ".new" not in os.listdir(".")
 
 
@@ -74,6 +68,8 @@ def test_failing_to_save_raises_and_keeps_the_old_file():
 
 
 def test_values_outside_their_limits_are_refused_by_name():
+    assert settings.check("shunt_uohm", "100") == 100
+    assert settings.check("shunt_offset", "-1000") == -1000
     for name, text in (
         ("shunt_uohm", "0"),
         ("shunt_uohm", "-5"),
@@ -84,17 +80,9 @@ def test_values_outside_their_limits_are_refused_by_name():
         assert str(raises(ValueError, settings.check, name, text)).startswith(name + " must be")
 
 
-def test_values_that_are_no_whole_numbers_are_refused():
+def test_values_that_are_no_whole_numbers_and_unknown_settings_are_refused():
     for text in ("", "-", "nan", "inf", "1.5", "1e3", "0x10", "+1", " 1", "1_0", "9" * 10, "--1"):
         reason = str(raises(ValueError, settings.check, "every", text))
         assert reason.startswith("every is not a whole number")
-
-
-def test_unknown_setting_is_refused_and_the_known_ones_listed():
     reason = str(raises(ValueError, settings.check, "volume", "11"))
     assert reason == "no setting volume, there are every shunt_offset shunt_uohm"
-
-
-def test_limits_themselves_are_accepted():
-    assert settings.check("shunt_uohm", "100") == 100
-    assert settings.check("shunt_offset", "-1000") == -1000

@@ -97,12 +97,9 @@ def test_zero_watts_is_a_reading_like_any_other():
     assert (reading.power_w, reading.energy_j, reading.covered_s) == (0.0, 0.0, 0.02)
 
 
-def test_reverse_current_is_negative_power():
+def test_power_scales_with_current_and_shunt():
     (reading,) = follow(*device(2, shunt=-10000))
     assert reading.power_w == pytest.approx(-12.0)
-
-
-def test_energy_scales_with_the_shunt():
     tracker = Tracker(0.0)
     items = list(tracker.feed(hello(shunt_uohm=10000) + b"".join(device(2)), 0.0))
     assert items[-1].power_w == pytest.approx(120.0)
@@ -122,13 +119,9 @@ def test_frames_dropped_anywhere_between_the_ends_cost_no_energy(data):
     assert sum(r.covered_s for r in thinned) == pytest.approx(39 * 0.02)
 
 
-def test_sequence_wraps_without_loss():
-    items = follow(*device(5, sequence=SEQUENCES - 2))
-    assert [item.lost_frames for item in items] == [0, 0, 0, 0]
-
-
-def test_loss_is_counted_across_the_wrap():
+def test_sequence_wraps_without_loss_and_loss_is_counted_across_it():
     frames = list(device(5, sequence=SEQUENCES - 2))
+    assert [item.lost_frames for item in follow(*frames)] == [0, 0, 0, 0]
     (reading,) = follow(frames[0], frames[4])
     assert reading.lost_frames == 3
 
@@ -169,14 +162,15 @@ def test_time_the_chip_was_away_is_not_covered_and_flagged():
 # ------------------------------------------------------------- hostile lines
 
 
-@pytest.mark.parametrize("length", [0, 1, 10, 30, -2, -9, -10])
-def test_cut_line(length):
-    assert parse_fault(next(device(1))[:length]) == "cut"
-
-
-def test_line_glued_to_another():
-    frames = list(device(2))
-    assert kinds(follow(frames[0][:-1] + frames[1])) == ["doubled"]
+def test_line_that_is_cut_glued_or_noise_is_named():
+    (whole,) = device(1)
+    for length in (0, 1, 10, 30, -2, -9, -10):
+        assert parse_fault(whole[:length]) == "cut", length
+    assert parse_fault(b"F 3fa2 1 20000 0 0 0 0 0 00*deadbeef") == "checksum"
+    assert parse_fault(b"\xff\xfe\x00F 1") == "noise"
+    first, second = device(2)
+    assert kinds(follow(first[:-1] + second)) == ["doubled"]
+    assert kinds(follow(b"F" * 100000 + b"\n")) == ["huge"]
 
 
 def test_line_that_comes_twice_counts_once():
@@ -191,61 +185,36 @@ def test_old_line_played_again_is_refused():
     assert kinds(follow(*frames, frames[1]))[-1] == "backwards"
 
 
-@pytest.mark.parametrize("text", ["nan", "NaN", "inf", "-inf", "1e9", "1.5", "0x1", "", "-", "+1"])
-@pytest.mark.parametrize("field", range(1, 8))
-def test_what_is_not_a_whole_number(text, field):
+def changed(field, value):
+    """A frame with another value in one field."""
     fields = ["3fa2", 1, 20000, 20000, 1, 10, 10, 10, "00"]
-    fields[field] = text
-    assert parse_fault(line(*fields)) == "not_a_number"
+    fields[field] = value
+    return line(*fields)
 
 
-@pytest.mark.parametrize("field", [1, 2, 3, 4, 6])
-def test_negative_where_only_growth_is_possible(field):
-    fields = ["3fa2", 1, 20000, 20000, 1, 10, 10, 10, "00"]
-    fields[field] = -1
-    assert parse_fault(line(*fields)) == "negative"
+def test_what_is_no_number_of_a_meter_is_named():
+    for field in range(1, 8):
+        for text in ("nan", "NaN", "inf", "-inf", "1e9", "1.5", "0x1", "", "-", "+1"):
+            assert parse_fault(changed(field, text)) == "not_a_number", (field, text)
+        assert parse_fault(changed(field, (1 << 79) + 1)) == "huge", field
+    for field in (1, 2, 3, 4, 6):
+        assert parse_fault(changed(field, -1)) == "negative", field
 
 
-@pytest.mark.parametrize("field", range(1, 8))
-def test_number_no_meter_can_reach(field):
-    fields = ["3fa2", 1, 20000, 20000, 1, 10, 10, 10, "00"]
-    fields[field] = (1 << 79) + 1
-    assert parse_fault(line(*fields)) == "huge"
-
-
-def test_energy_beyond_what_the_chip_can_measure():
+def test_energy_and_time_beyond_what_the_chip_can_measure_are_refused():
     start = line("3fa2", 0, 0, 0, 0, 0, 0, 0, "00")
     most = 2 * 32768 * 8191 * 20000
     jump = line("3fa2", 1, 20000, 20000, 1, 10, 10, most + 1, "00")
     assert kinds(follow(start, jump)) == ["huge"]
-
-
-def test_more_time_covered_than_went_by():
-    start = line("3fa2", 0, 0, 0, 0, 0, 0, 0, "00")
     assert kinds(follow(start, line("3fa2", 1, 20000, 20001, 1, 0, 0, 0, "00"))) == ["huge"]
 
 
-def test_endless_line():
-    assert kinds(follow(b"F" * 100000 + b"\n")) == ["huge"]
-
-
-def test_wrong_checksum():
-    assert parse_fault(b"F 3fa2 1 20000 0 0 0 0 0 00*deadbeef") == "checksum"
-
-
-def test_binary_noise():
-    assert parse_fault(b"\xff\xfe\x00F 1") == "noise"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["F 3fa2 1 2", "H 2 version=9", "H 1 version=1", "H", "A", "A 7", "Z 1", "", "F " + "1 " * 9],
-)
-def test_sealed_line_of_a_shape_we_do_not_know(text):
-    assert parse_fault(seal(text)) == "format"
-
-
-def test_hello_with_a_shunt_of_nothing():
+def test_sealed_line_of_a_shape_we_do_not_know():
+    for text in (
+        *("F 3fa2 1 2", "H 2 version=9", "H 1 version=1", "H", "A", "A 7", "Z 1", ""),
+        "F " + "1 " * 9,
+    ):
+        assert parse_fault(seal(text)) == "format", text
     assert parse_fault(hello(shunt_uohm=0)) == "format"
     assert parse_fault(hello(shunt_uohm="nan")) == "not_a_number"
 

@@ -8,8 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 import tty
+from array import array
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from serial import Serial
 
 from naproxy_meter.accumulator import LATE
 from naproxy_meter.console import ask
+from naproxy_meter.frame import LONGEST_LINE
 from naproxy_meter.host import Frame, Hello, Reading, Tracker, parse
 
 TESTS = Path(__file__).parents[1]
@@ -106,14 +109,24 @@ def test_control_c_and_noise_do_not_stop_it(port):
     assert ask(port, "hello").accepted
 
 
+def wait_until_full(pipe):
+    """Until a pipe of 4096 bytes has no room for another frame."""
+    end_s = time.monotonic() + 60
+    waiting = array("i", [0])
+    while waiting[0] < 4096 - LONGEST_LINE:
+        assert time.monotonic() < end_s, "it does not start"
+        time.sleep(0.02)
+        fcntl.ioctl(pipe, termios.FIONREAD, waiting)
+
+
 def frames_of_a_host_that_stops_reading(name):
     commands, stdin = os.pipe()
     reading, stdout = os.pipe()
     fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, 4096)  # full within a second
     process = start(name, commands, stdout)
     os.close(stdout)
-    assert select.select([reading], [], [], 60)[0], "it does not start"
-    time.sleep(2.5)  # real time is what is tested: nobody reads
+    wait_until_full(reading)
+    time.sleep(0.6)  # real time is what is tested: nobody reads
     seen = b""
     while seen.count(b"\nF ") < 100:
         seen += os.read(reading, 4096)
@@ -152,21 +165,14 @@ def console(*arguments):
 
 
 @both
-def test_console_gives_a_command_and_says_what_became_of_it(name):
-    meters, ours = pty.openpty()
-    tty.setraw(ours)
-    process = start(name, meters, meters)
-    path = os.ttyname(ours)
-    done = console(path, "set", "shunt_uohm", "2000")
+def test_console_gives_a_command_and_says_what_became_of_it(port):
+    done = console(port.name, "set", "shunt_uohm", "2000")
     assert (done.returncode, done.stdout) == (0, "set shunt_uohm 2000\n")
-    with Serial(path, exclusive=True):
-        assert "exclusively lock" in console(path, "hello").stderr
-    done = console(path, "set", "shunt_uohm", "7")
+    with Serial(port.name, exclusive=True):
+        assert "exclusively lock" in console(port.name, "hello").stderr
+    done = console(port.name, "set", "shunt_uohm", "7")
     assert done.returncode == 1
     assert done.stdout == "refused: shunt_uohm must be from 100 to 10000000\n"
-    stop(process)
-    os.close(meters)
-    os.close(ours)
 
 
 def test_console_says_in_words_that_a_port_is_missing_or_silent():
