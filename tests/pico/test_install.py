@@ -176,8 +176,7 @@ def test_a_known_load_sets_the_shunt(plug: Plug, tmp_path: Path) -> None:
     board = plug(before=has)
     told = calibrated(board, tmp_path, 15.0)
     assert told == {"setting": "shunt_uohm", "before": 100000, "now": 80000}
-    # Now it is right: nothing is to be changed.
-    assert calibrated(board, tmp_path, 15.0)["now"] == 80000
+    assert calibrated(board, tmp_path, 15.0)["now"] == 80000, "now it is right"
 
 
 def test_at_rest_what_the_chip_shows_becomes_nothing(plug: Plug, tmp_path: Path) -> None:
