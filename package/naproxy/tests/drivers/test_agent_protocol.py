@@ -10,44 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.drivers import agent_protocol as protocol
-from naproxy.drivers.agent_protocol import (
-    AGAIN,
-    NO,
-    YES,
-    Answer,
-    Ask,
-    Count,
-    Counted,
-    ForgedError,
-    Listen,
-    Listening,
-    NoAnswerError,
-    Outcome,
-    ProtocolError,
-    Question,
-    Request,
-    Told,
-    converse,
-)
+from naproxy.drivers.agent_protocol import AGAIN, NO, YES, ForgedError, NoAnswerError, ProtocolError
 
 KEY = bytes(range(32))
 NONCE = "00112233445566778899aabbccddeeff"
 OTHER = "f" * 32
-HELLO = Request("web", NONCE, 1_700_000_000, "mem")
+HELLO = protocol.Request("web", NONCE, 1_700_000_000, "mem")
 ORDER = dataclasses.replace(HELLO, nonce="1" * 32, challenge=OTHER)
-REPLY = Answer("web", OTHER, 1_700_000_001, NONCE, NO, ("mem", "off"), ("logged in: anna",))
-COUNT = Count("web", NONCE, 1_700_000_000, (80, 443))
-COUNTED = Counted("web", 1_700_000_001, NONCE, "3" * 32, 41, 2)
+REPLY = protocol.Answer(
+    "web", OTHER, 1_700_000_001, NONCE, NO, ("mem", "off"), ("logged in: anna",)
+)
+COUNT = protocol.Count("web", NONCE, 1_700_000_000, (80, 443))
+COUNTED = protocol.Counted("web", 1_700_000_001, NONCE, "3" * 32, 41, 2)
 ALARM = dataclasses.replace(ORDER, alarm_s=35000)
-ASK = Ask("web", NONCE, 1_700_000_000)
-TOLD = Told(
+ASK = protocol.Ask("web", NONCE, 1_700_000_000)
+TOLD = protocol.Told(
     "web",
     1_700_000_001,
     NONCE,
     ((36000, False, "backup.timer"), (120, True, "www-data: php")),
 )
-LISTEN = Listen("web", NONCE, 1_700_000_000, (51820,), (8080, 8443))
-LISTENING = Listening("web", 1_700_000_001, NONCE, ("flows", "22/tcp/sshd", "51820/udp"))
+LISTEN = protocol.Listen("web", NONCE, 1_700_000_000, (51820,), (8080, 8443))
+LISTENING = protocol.Listening("web", 1_700_000_001, NONCE, ("flows", "22/tcp/sshd", "51820/udp"))
 DOC = Path(__file__).resolve().parents[4] / "docs/agent.md"
 
 
@@ -63,7 +47,7 @@ def test_the_documentation_s_vectors_are_what_we_write():
         protocol.request(KEY, ORDER).decode(),
         protocol.answer(
             KEY,
-            Answer(
+            protocol.Answer(
                 "web",
                 "2" * 32,
                 1_700_000_002,
@@ -272,7 +256,7 @@ class Peer:
         return None
 
     def converse(self, question):
-        return converse(
+        return protocol.converse(
             question,
             send=self.send,
             receive=self.receive,
@@ -285,12 +269,12 @@ class Peer:
 
 def question(*, order=True):
     counter = iter(range(1000))
-    return Question(KEY, "web", "mem", order=order, nonce=lambda: f"{next(counter):032x}")
+    return protocol.Question(KEY, "web", "mem", order=order, nonce=lambda: f"{next(counter):032x}")
 
 
 def says(verdict, *why, **changes):
     def answer(asked):
-        said = Answer("web", OTHER, 1000, asked.nonce, verdict, ("mem",), why)
+        said = protocol.Answer("web", OTHER, 1000, asked.nonce, verdict, ("mem",), why)
         return dataclasses.replace(said, **changes)
 
     return answer
@@ -299,7 +283,7 @@ def says(verdict, *why, **changes):
 def test_an_order_follows_a_yes_and_names_its_challenge():
     peer = Peer(says(YES), says(YES))
     outcome = peer.converse(question())
-    assert outcome == Outcome(True, (), ("mem",), 0)
+    assert outcome == protocol.Outcome(True, (), ("mem",), 0)
     hello, order = (protocol.read_request(KEY, sent) for sent in peer.sent)
     assert hello.challenge == ""
     assert order.challenge == OTHER

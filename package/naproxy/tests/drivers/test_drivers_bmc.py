@@ -16,7 +16,6 @@ import pytest
 from driver_calls import certificate, failures, needs, presenting, secret_file, wait_for
 from free_port import free_port
 from naproxy.core.reason import Reason, WrongError
-from naproxy.drivers import ipmi as ipmi_client
 from naproxy.drivers import pinned, secret
 from naproxy.drivers.sleep import SleepResult
 from naproxy.drivers.sleep import ipmi as sleep_ipmi
@@ -104,22 +103,14 @@ def test_ipmi_powers_off_softly_and_on_again(bmc: Bmc) -> None:
 
 
 @needs_ipmi
-def test_a_wrong_password_of_the_bmc_is_a_failure_and_not_a_refusal(bmc: Bmc) -> None:
+def test_a_bmc_that_lets_nobody_in_or_does_not_answer_is_a_failure_and_not_a_refusal(
+    bmc: Bmc,
+) -> None:
     result = bmc.sleep(password_file=secret_file(bmc.directory, "wrong"))
     assert result.answer is Answer.FAILED
     assert "the BMC at 127.0.0.1" in str(result.reason)
-
-
-@needs_ipmi
-def test_a_cipher_suite_that_the_bmc_lacks_is_said(bmc: Bmc) -> None:
-    [words] = bmc.wake(cipher_suite=17)
-    assert "algorithm" in words
-
-
-@needs_ipmi
-def test_a_bmc_that_does_not_answer_is_said_in_time(bmc: Bmc) -> None:
-    [words] = bmc.wake(port=free_port(socket.SOCK_DGRAM), timeout_s=1.0)
-    assert "127.0.0.1" in words
+    assert "algorithm" in bmc.wake(cipher_suite=17)[0]
+    assert "127.0.0.1" in bmc.wake(port=free_port(socket.SOCK_DGRAM), timeout_s=1.0)[0]
 
 
 @needs_ipmi
@@ -136,47 +127,37 @@ def test_the_password_is_in_no_command_line(bmc: Bmc, monkeypatch: pytest.Monkey
     assert PASSWORD not in said
 
 
-def ipmi_login(folder: Path, password: str) -> dict[str, Any]:
-    file = secret_file(folder, password)
-    return {"host": "127.0.0.1", "user": "naproxy", "password_file": file}
-
-
-def test_a_missing_ipmitool_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_ipmitool_or_too_long_a_password_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    settings = wake_ipmi.Settings(**ipmi_login(tmp_path, PASSWORD))
-    [words] = failures(wake_ipmi.Driver(settings, TARGET))
-    assert words.startswith("ipmitool cannot be run")
-
-
-def test_a_password_that_ipmi_cannot_have_is_said(tmp_path: Path) -> None:
-    settings = ipmi_client.IpmiSettings(**ipmi_login(tmp_path, "x" * 21))
-    with pytest.raises(WrongError, match="20 bytes"):
-        asyncio.run(ipmi_client.power(settings, "on", 1))
+    for password, words in ((PASSWORD, "ipmitool cannot be run"), ("x" * 21, "20 bytes")):
+        file = secret_file(tmp_path, password)
+        settings = wake_ipmi.Settings(host="127.0.0.1", user="naproxy", password_file=file)
+        assert words in failures(wake_ipmi.Driver(settings, TARGET))[0]
 
 
 # Files with a secret
 
 
-def test_a_secret_that_others_may_read_is_refused(tmp_path: Path) -> None:
-    file = Path(secret_file(tmp_path, PASSWORD))
-    file.chmod(0o640)
-    with pytest.raises(WrongError, match="chmod 600"):
-        secret.read(str(file), Reason("bmc.password"))
-
-
-def test_a_secret_that_is_not_one_line_is_refused(tmp_path: Path) -> None:
-    for text in ("", "\n", "two\nlines\n", "x" * 300, "nul\0", "a\x1b[2J"):
-        file = secret_file(tmp_path, text)
-        Path(file).write_text(text)
-        with pytest.raises(WrongError, match="one line"):
-            secret.read(file, Reason("bmc.password"))
-
-
-def test_a_secret_that_is_a_pipe_or_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_secret_that_others_may_read_or_that_is_not_one_line_is_refused(tmp_path: Path) -> None:
+    what = Reason("bmc.password")
+    for text, mode, words in (
+        (PASSWORD, 0o640, "chmod 600"),
+        *(
+            (text, 0o600, "one line")
+            for text in ("", "\n", "two\nlines\n", "x" * 300, "nul\0", "a\x1b[2J")
+        ),
+    ):
+        file = tmp_path / "secret"
+        file.write_text(text)
+        file.chmod(mode)
+        with pytest.raises(WrongError, match=words):
+            secret.read(str(file), what)
     os.mkfifo(tmp_path / "pipe", 0o600)
     for name in ("pipe", "nothing", "."):
         with pytest.raises(WrongError):
-            secret.read(str(tmp_path / name), Reason("bmc.password"))
+            secret.read(str(tmp_path / name), what)
 
 
 # Redfish
@@ -266,27 +247,19 @@ def test_a_bmc_that_says_on_while_the_server_is_not_up_leaves_it_to_the_next_run
     emulator: Emulator,
 ) -> None:
     emulator.until_on()
-    [words] = emulator.wake()
-    assert words == "the BMC at 127.0.0.1: it says that the server is already On"
-
-
-@needs_redfish
-def test_a_fingerprint_may_have_colons_as_openssl_prints_them(emulator: Emulator) -> None:
+    words = ["the BMC at 127.0.0.1: it says that the server is already On"]
+    assert emulator.wake() == words
+    # A fingerprint may have colons, as openssl prints them.
     printed = ":".join(emulator.fingerprint[i : i + 2] for i in range(0, 64, 2)).upper()
     assert pinned.is_fingerprint(printed) is None
-    emulator.until_on()
-    assert "already On" in emulator.wake(fingerprint=printed)[0]
+    assert emulator.wake(fingerprint=printed) == words
 
 
 @needs_redfish
-def test_a_wrong_password_of_redfish_is_said(emulator: Emulator) -> None:
+def test_a_wrong_password_or_system_is_said(emulator: Emulator) -> None:
     result = emulator.sleep(password_file=secret_file(emulator.directory, "wrong"))
     assert result.answer is Answer.FAILED
     assert "does not accept the user and the password" in str(result.reason)
-
-
-@needs_redfish
-def test_a_system_that_is_not_there_is_said_with_those_that_are(emulator: Emulator) -> None:
     [words] = emulator.wake(system="blade7")
     assert "set the key system to one of its systems: 27946b59" in words
 

@@ -125,18 +125,32 @@ def test_only_one_that_does_not_run_is_woken(
     assert pve.orders == orders
 
 
-def test_a_task_that_ended_with_warnings_was_carried_out(serve: Serve, tmp_path: Path) -> None:
-    assert sleep(serve(exitstatus="WARNINGS: 1"), tmp_path).answer is Answer.ACCEPTED
-
-
 # Refusals, in Proxmox' own words
 
 
-def test_a_lock_keeps_the_machine_awake(serve: Serve, tmp_path: Path) -> None:
-    pve = serve(lock="backup")
-    locked = Reason("proxmox.locked", lock="backup")
-    assert sleep(pve, tmp_path) == SleepResult(Answer.REFUSED, locked)
-    assert pve.orders == []
+def test_what_proxmox_does_not_let_it_do_is_told_and_nothing_is_ordered(
+    serve: Serve, tmp_path: Path
+) -> None:
+    conf = "nodes/pve/qemu-server/999.conf"
+    for now, changes, reason in (
+        ({"lock": "backup"}, {}, Reason("proxmox.locked", lock="backup")),
+        ({}, {"node": "pve2"}, status(500, "hostname lookup 'pve2' failed")),
+        ({}, {"vmid": 999}, status(500, f"Configuration file '{conf}' does not exist")),
+        ({"state": "paused"}, {"state": "off"}, status(500, "VM is paused - cannot shutdown")),
+    ):
+        pve = serve(**now)
+        answer = Answer.REFUSED if reason.code == "proxmox.locked" else Answer.FAILED
+        assert sleep(pve, tmp_path, **changes) == SleepResult(answer, reason)
+        assert pve.orders == []
+
+
+def test_a_right_that_is_missing_is_named(serve: Serve, tmp_path: Path) -> None:
+    for right in ("VM.Audit", "VM.PowerMgmt", "Datastore.AllocateSpace"):
+        pve = serve()
+        pve.rights.remove(right)
+        reason = status(403, f"Permission check failed (/vms/100, {right})")
+        assert sleep(pve, tmp_path, state="disk") == SleepResult(Answer.FAILED, reason)
+        assert pve.orders == []
 
 
 def test_a_wrong_token_is_told(serve: Serve, tmp_path: Path) -> None:
@@ -144,37 +158,6 @@ def test_a_wrong_token_is_told(serve: Serve, tmp_path: Path) -> None:
     pve, reason = serve(), status(401, "invalid token value!")
     assert sleep(pve, tmp_path, token_file=wrong) == SleepResult(Answer.FAILED, reason)
     assert wake(pve, tmp_path, token_file=wrong) == [str(reason)]
-
-
-def test_a_right_that_is_missing_is_named(serve: Serve, tmp_path: Path) -> None:
-    for right, state in (
-        ("VM.Audit", "ram"),
-        ("VM.PowerMgmt", "ram"),
-        ("Datastore.AllocateSpace", "disk"),
-    ):
-        pve = serve()
-        pve.rights.remove(right)
-        reason = status(403, f"Permission check failed (/vms/100, {right})")
-        assert sleep(pve, tmp_path, state=state) == SleepResult(Answer.FAILED, reason)
-        assert pve.orders == []
-
-
-@pytest.mark.parametrize(
-    ("now", "changes", "words"),
-    [
-        (
-            "running",
-            {"vmid": 999},
-            "Configuration file 'nodes/pve/qemu-server/999.conf' does not exist",
-        ),
-        ("running", {"node": "pve2"}, "hostname lookup 'pve2' failed"),
-        ("paused", {"state": "off"}, "VM is paused - cannot shutdown"),
-    ],
-)
-def test_what_proxmox_cannot_do_is_told_in_its_words(
-    now: str, changes: dict[str, Any], words: str, serve: Serve, tmp_path: Path
-) -> None:
-    assert sleep(serve(state=now), tmp_path, **changes).reason == status(500, words)
 
 
 def test_which_parameter_is_wrong_is_told(
@@ -185,11 +168,14 @@ def test_which_parameter_is_wrong_is_told(
     assert wake(serve(), tmp_path) == [str(status(400, words))]
 
 
-def test_a_task_that_fails_is_told(serve: Serve, tmp_path: Path) -> None:
+def test_a_task_that_fails_is_told_and_one_with_warnings_was_carried_out(
+    serve: Serve, tmp_path: Path
+) -> None:
     words = "VM quit/powerdown failed - got timeout"
     result = sleep(serve(exitstatus=words), tmp_path, state="off")
     reason = said(code="proxmox.task", verb="shutdown", words=own_words(words))
     assert result == SleepResult(Answer.FAILED, reason)
+    assert sleep(serve(exitstatus="WARNINGS: 1"), tmp_path).answer is Answer.ACCEPTED
 
 
 # What goes wrong on the way
@@ -214,8 +200,7 @@ def test_another_certificate_gets_no_token(serve: Serve, tmp_path: Path) -> None
 
 
 def test_nobody_there_is_told(serve: Serve, tmp_path: Path) -> None:
-    [words] = wake(serve(), tmp_path, port=1)
-    assert words == "Proxmox at 127.0.0.1: connection refused"
+    assert wake(serve(), tmp_path, port=1) == ["Proxmox at 127.0.0.1: connection refused"]
 
 
 def http(body: bytes) -> bytes:

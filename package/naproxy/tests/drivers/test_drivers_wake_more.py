@@ -96,26 +96,36 @@ def press(**settings: Any) -> list[str]:
     return failures(gpio.Driver(gpio.Settings(line=17, **settings), TARGET))
 
 
-def test_version_1_presses_and_then_lets_go(path: Path) -> None:
-    button = Button(path, "1.6.3")
-    assert press(pulse_ms=1200) == []
-    assert button.calls() == [
-        "--mode=time --sec=1 --usec=200000 gpiochip0 17=1",
-        "--mode=exit gpiochip0 17=0",
-    ]
-
-
-def test_version_2_presses_and_lets_go_in_one_call(path: Path) -> None:
-    button = Button(path, "2.2.1")
-    assert press(chip="gpiochip4") == []
-    assert button.calls() == ["--toggle 200ms,0 --chip gpiochip4 17=1"]
-
-
-def test_a_line_that_is_pulled_down_to_press_is_so_in_every_call(path: Path) -> None:
-    for version in ("1.6.3", "2.2.1"):
-        button = Button(path, version)
-        assert press(active_low=True) == []
-        assert all(call.startswith("--active-low ") for call in button.calls()), version
+@pytest.mark.parametrize(
+    ("version", "settings", "calls"),
+    [
+        (
+            "1.6.3",
+            {"pulse_ms": 1200},
+            ["--mode=time --sec=1 --usec=200000 gpiochip0 17=1", "--mode=exit gpiochip0 17=0"],
+        ),
+        (
+            "1.6.3",
+            {"active_low": True},
+            [
+                "--active-low --mode=time --sec=0 --usec=200000 gpiochip0 17=1",
+                "--active-low --mode=exit gpiochip0 17=0",
+            ],
+        ),
+        ("2.2.1", {"chip": "gpiochip4"}, ["--toggle 200ms,0 --chip gpiochip4 17=1"]),
+        (
+            "2.2.1",
+            {"active_low": True},
+            ["--active-low --toggle 200ms,0 --chip gpiochip0 17=1"],
+        ),
+    ],
+)
+def test_each_version_presses_and_then_lets_go(
+    path: Path, version: str, settings: dict[str, Any], calls: list[str]
+) -> None:
+    button = Button(path, version)
+    assert press(**settings) == []
+    assert button.calls() == calls
 
 
 def test_the_button_is_let_go_though_the_press_failed(path: Path) -> None:
@@ -171,12 +181,8 @@ def test_a_program_gets_its_arguments_and_the_servers_data(commands: Path) -> No
 
 
 @needs_root
-def test_a_program_that_fails_is_said_in_its_words(commands: Path) -> None:
+def test_a_program_that_fails_or_hangs_is_said(commands: Path) -> None:
     assert run(script(commands, "echo no plug; exit 3")) == ["press: no plug"]
-
-
-@needs_root
-def test_a_program_that_hangs_is_ended(commands: Path) -> None:
     hangs = script(commands, "exec sleep 60")
     assert run(hangs, timeout_s=1.0) == ["press: it did not end in time"]
 
@@ -209,24 +215,17 @@ def test_a_program_is_a_name_and_not_a_path() -> None:
 
 
 @needs_root
-@pytest.mark.parametrize(
-    ("text", "answer", "words"),
-    [
+def test_a_program_says_whether_the_server_may_sleep(commands: Path) -> None:
+    for text, answer, words in (
         ("exit 0", Answer.ACCEPTED, "accepted"),
         ("echo a backup runs; exit 1", Answer.REFUSED, "press refuses to sleep: a backup runs"),
         ("exit 127", Answer.FAILED, "press cannot run the command"),
         ("kill -9 $$", Answer.FAILED, "ended by signal 9"),
-        ("exec sleep 60", Answer.FAILED, "it did not end in time"),
-    ],
-)
-def test_a_program_says_whether_the_server_may_sleep(
-    commands: Path, text: str, answer: Answer, words: str
-) -> None:
-    timeout_s = 1.0 if "sleep 60" in text else 20.0
-    settings = sleep_command.Settings(program=script(commands, text), timeout_s=timeout_s)
-    result = asyncio.run(sleep_command.Driver(settings, TARGET).sleep())
-    assert result.answer is answer
-    assert words in str(result.reason)
+    ):
+        settings = sleep_command.Settings(program=script(commands, text))
+        result = asyncio.run(sleep_command.Driver(settings, TARGET).sleep())
+        assert result.answer is answer, text
+        assert words in str(result.reason)
 
 
 # One call at a time

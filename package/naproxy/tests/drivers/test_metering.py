@@ -62,18 +62,6 @@ def test_a_slow_meter_fills_all_the_seconds_it_speaks_for() -> None:
     assert {(s.count, s.energy_mj, s.covered_ms) for s in found} == {(1, 50000, 1000)}
 
 
-def test_a_silence_is_a_gap_and_never_zero() -> None:
-    readings = every(1.0, [40.0] * 5) + [(T + 60 + n, Reading(2.0)) for n in range(3)]
-    found = gathered(readings)
-    assert [s.t_s - T for s in found] == [0, 1, 2, 3, 60, 61]
-    assert all(s.mean_mw > 0 for s in found)
-
-
-def test_zero_watts_is_a_second() -> None:
-    found = gathered(every(1.0, [0.0] * 4))
-    assert [(s.mean_mw, s.energy_mj, s.covered_ms) for s in found] == [(0, 0, 1000)] * 3
-
-
 def test_one_reading_alone_speaks_for_nothing() -> None:
     assert gathered([(T, Reading(40.0))]) == []
 
