@@ -110,14 +110,9 @@ def test_visitors_past_the_box_are_a_reason_at_any_port_also_beside_the_box_s_ow
 
 
 def test_connections_to_ports_that_are_excepted_are_none():
-    connections = (
-        Connection(80, "192.0.2.1"),
-        Connection(443, "192.0.2.1"),
-        Connection(445, "192.0.2.9"),
-        Connection(22, "192.0.2.8"),
-        Connection(22, "192.0.2.7"),
-        Connection(22, "192.0.2.7"),
-    )
+    at_22 = (Connection(22, f"192.0.2.{host}") for host in (8, 7, 7))
+    of_the_web = (Connection(80, "192.0.2.1"), Connection(443, "192.0.2.1"))
+    connections = (*of_the_web, Connection(445, "192.0.2.9"), *at_22)
     rules = Rules(connections_except_ports=frozenset({80, 443}))
     assert why(rules, connections=connections) == (
         "port 22 is connected to 192.0.2.7 and 1 more",
@@ -437,21 +432,16 @@ def names(root, timers="[]"):
     return {job.name for job in read_jobs(lambda _: timers, root, NOW_S)}
 
 
-def test_users_crontabs_are_read_and_those_of_the_system(tmp_path):
+def test_users_crontabs_are_read_and_those_of_the_system_but_not_what_editors_left(tmp_path):
     serve(
         tmp_path,
         etc__crontab="0 2 * * * root /usr/bin/first\n",
         etc__cron_DOT_d__second="0 2 * * * root x\n",
         var__spool__cron__crontabs__joe="0 2 * * * third\n",
     )
-    assert names(tmp_path) == {"root: first", "cron.d/second", "joe: third"}
-
-
-def test_what_an_editor_has_left_in_a_folder_is_no_crontab(tmp_path):
     for name in ("x~", "x.dpkg-old", ".x.swp"):
-        (tmp_path / "etc/cron.d").mkdir(parents=True, exist_ok=True)
         (tmp_path / "etc/cron.d" / name).write_text("0 2 * * * root x\n")
-    assert names(tmp_path) == set()
+    assert names(tmp_path) == {"root: first", "cron.d/second", "joe: third"}
 
 
 def test_of_a_folder_that_is_run_as_a_whole_programs_are_told(tmp_path):
@@ -482,15 +472,10 @@ def said(watched, **readings):
 
 
 def test_who_uses_a_port_of_udp_that_the_box_named_keeps_it_awake():
-    flows = (
-        Connection(51820, "192.0.2.7"),
-        Connection(51820, "192.0.2.8"),
-        Connection(53, "1.1.1.1"),
-    )
-    assert said(Watched((51820,)), flows=flows) == (
-        "udp port 51820 is used by 192.0.2.7 and 1 more",
-    )
-    assert said(Watched((51820,)), flows=(Connection(51820, "192.0.2.250"),)) == ()
+    peers = ("192.0.2.7", "192.0.2.8", "192.0.2.250")
+    flows = (*(Connection(51820, peer) for peer in peers), Connection(53, "1.1.1.1"))
+    expected = ("udp port 51820 is used by 192.0.2.7 and 1 more",)
+    assert said(Watched((51820,)), flows=flows) == expected
 
 
 def test_a_server_without_a_table_of_connections_says_so_and_stays_awake():
@@ -501,9 +486,8 @@ def test_a_server_without_a_table_of_connections_says_so_and_stays_awake():
 
 def test_connections_that_the_office_ignores_do_not_count():
     connections = (Connection(1883, "192.0.2.7"), Connection(22, "192.0.2.8"))
-    assert said(Watched((), frozenset({1883})), connections=connections) == (
-        "port 22 is connected to 192.0.2.8",
-    )
+    expected = ("port 22 is connected to 192.0.2.8",)
+    assert said(Watched((), frozenset({1883})), connections=connections) == expected
 
 
 def table(root, name, *rows):
