@@ -22,12 +22,9 @@ def test_twelve_watts_for_one_second():
     assert (sums.covered_us, sums.readings) == (1000000, 50)
 
 
-def test_first_reading_only_starts_the_clock():
+def test_sums_are_of_the_raw_registers_from_the_second_reading_on():
     sums = fed(1)
     assert (sums.energy, sums.covered_us, sums.readings, sums.shunt, sums.bus) == (0, 0, 0, 0, 0)
-
-
-def test_sums_are_of_the_raw_registers():
     sums = fed(4, shunt=-7, bus=5, offset=100)
     assert (sums.shunt, sums.bus) == (-21, 15)
 

@@ -15,18 +15,22 @@ class Wire:
         return taken
 
 
-def test_newest_frame_takes_the_place_of_the_one_that_waits():
-    outbox, wire = Outbox(), Wire(100)
-    outbox.frame(b"old\n")
-    outbox.frame(b"new\n")
+def pumped(room, *frames):
+    """An outbox with these frames, and the wire with room for so much of them."""
+    outbox, wire = Outbox(), Wire(room)
+    for frame in frames:
+        outbox.frame(frame)
     outbox.pump(wire.write)
+    return outbox, wire
+
+
+def test_newest_frame_takes_the_place_of_the_one_that_waits():
+    _, wire = pumped(100, b"old\n", b"new\n")
     assert wire.sent == b"new\n"
 
 
 def test_line_once_begun_is_finished_before_a_newer_one():
-    outbox, wire = Outbox(), Wire(2)
-    outbox.frame(b"old\n")
-    outbox.pump(wire.write)
+    outbox, wire = pumped(2, b"old\n")
     outbox.frame(b"newer\n")
     outbox.frame(b"newest\n")
     wire.room = 100
@@ -34,29 +38,20 @@ def test_line_once_begun_is_finished_before_a_newer_one():
     assert wire.sent == b"old\nnewest\n"
 
 
-def test_frame_waits_until_its_first_byte_has_left():
-    outbox, wire = Outbox(), Wire(0)
-    outbox.reply(b"reply\n")
-    outbox.frame(b"frame\n")
+def test_frame_waits_for_the_replies_until_its_first_byte_has_left():
+    outbox, wire = pumped(0, b"frame\n")
+    outbox.reply(b"one\n")
+    outbox.reply(b"two\n")
     outbox.pump(wire.write)
     assert outbox.frame_waits()
     assert not outbox.empty()
-    wire.room = 7
+    wire.room = 9
     outbox.pump(wire.write)
     assert not outbox.frame_waits()
     wire.room = 100
     outbox.pump(wire.write)
-    assert wire.sent == b"reply\nframe\n"
-    assert outbox.empty()
-
-
-def test_replies_leave_before_frames_in_their_order():
-    outbox, wire = Outbox(), Wire(100)
-    outbox.frame(b"frame\n")
-    outbox.reply(b"one\n")
-    outbox.reply(b"two\n")
-    outbox.pump(wire.write)
     assert wire.sent == b"one\ntwo\nframe\n"
+    assert outbox.empty()
 
 
 def test_replies_nobody_reads_are_dropped_oldest_first():

@@ -96,13 +96,6 @@ def test_a_frame_a_reading_and_twelve_watts(port):
 
 
 @both
-def test_a_set_up_is_acknowledged_and_a_wrong_one_refused(port):
-    assert ask(port, "set every 50").accepted
-    reply = ask(port, "set every 0")
-    assert (reply.accepted, reply.words) == (False, "every must be from 1 to 3000")
-
-
-@both
 def test_control_c_and_noise_do_not_stop_it(port):
     items_until(port, lambda items: len(readings(items)) >= 2)
     port.write(b"\x03\x03\r\n" + bytes(range(256)) + b"\n")

@@ -109,36 +109,26 @@ def test_frames_flow_and_the_clock_survives_the_wrap_of_the_ticks():
     assert int(frames[50][8]) > 0
 
 
-def test_device_is_known_by_the_chip_of_the_board():
-    hello = Board().run(1)[0]
+def test_start_names_the_chip_frees_a_stuck_bus_and_turns_control_c_off():
+    board = Board()
+    hello = board.run(1)[0]
     assert hello[0] == "H"
     assert "id=e660583883724a32" in hello
-
-
-def test_control_c_is_turned_off():
-    board = Board()
-    board.run(1)
+    assert State.clocks == 18, "nine times up and down"
     assert board.interrupt == -1
 
 
 def test_watchdog_is_fed_once_a_turn():
-    board = Board()
-    board.run(20)
+    Board().run(20)
     assert State.feeds == 21
 
 
-def test_restart_by_the_watchdog_is_flagged():
-    board = Board()
-    machine.mem32[pico.REASON_REGISTER] = 1
-    frames = [words for words in board.run(2) if words[0] == "F"]
-    assert int(frames[0][9], 16) & WATCHDOG
-
-
-def test_restart_by_command_is_not_the_watchdogs():
-    board = Board()
-    machine.mem32[pico.REASON_REGISTER] = 2
-    frames = [words for words in board.run(2) if words[0] == "F"]
-    assert not int(frames[0][9], 16) & WATCHDOG
+def test_restart_by_the_watchdog_is_flagged_and_one_by_command_is_not():
+    for reason, flag in ((1, WATCHDOG), (2, 0)):
+        board = Board()
+        machine.mem32[pico.REASON_REGISTER] = reason
+        frames = [words for words in board.run(2) if words[0] == "F"]
+        assert int(frames[0][9], 16) & WATCHDOG == flag
 
 
 def test_full_port_is_never_written_to():
@@ -154,12 +144,6 @@ def test_bytes_arrive_in_pieces_and_a_command_is_obeyed():
     lines = board.run(20)
     assert [words[:2] for words in lines if words[0] in "AR"] == [["R", "-"], ["A", "7"]]
     assert pico.SETTINGS_PATH in os.listdir(".")
-
-
-def test_stuck_bus_is_clocked_free_nine_times():
-    board = Board()
-    board.run(1)
-    assert State.clocks == 18
 
 
 def test_repl_restarts_the_board_and_the_next_start_ends_there_once():
