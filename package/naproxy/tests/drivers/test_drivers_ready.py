@@ -215,12 +215,11 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 
 
 def probed(peer: Peer, own: ssl.SSLContext | None, **options: Any) -> Observation:
-    """What one probe by HTTPS sees."""
+    """What one probe of a target that is so sees."""
 
     async def once() -> Observation:
-        server = await asyncio.start_server(peer, "127.0.0.1", 0, ssl=own)
-        async with server:
-            at = replace(target(server.sockets[0].getsockname()[1]), **{"tls": True, **options})
+        async with await asyncio.start_server(peer, "127.0.0.1", 0, ssl=own) as server:
+            at = replace(target(server.sockets[0].getsockname()[1]), **options)
             return await http.Driver(http.Settings(), at).probe()
 
     return asyncio.run(asyncio.wait_for(once(), 60))
@@ -229,8 +228,9 @@ def probed(peer: Peer, own: ssl.SSLContext | None, **options: Any) -> Observatio
 def test_a_server_that_is_asked_by_https_is_probed_so(own: ssl.SSLContext) -> None:
     asked: list[str | None] = []
     own.sni_callback = lambda _, name, __: asked.append(name)
-    seen = probed(answering(b"HTTP/1.1 200 OK\r\n\r\n"), own, name="shop.example")
-    assert (seen.sign, asked) == (Sign.READY, ["shop.example"])
+    peer = answering(b"HTTP/1.1 200 OK\r\n\r\n")
+    assert probed(peer, own, tls=True, name="shop.example").sign is Sign.READY
+    assert asked == ["shop.example"]
 
 
 def test_a_server_that_speaks_no_https_there_is_not_ready() -> None:
@@ -239,7 +239,7 @@ def test_a_server_that_speaks_no_https_there_is_not_ready() -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
 
-    assert probed(plain, None).detail.code == "ready.not_https"
+    assert probed(plain, None, tls=True).detail.code == "ready.not_https"
 
 
 def test_a_server_that_expects_the_proxy_protocol_hears_who_probes_it() -> None:
@@ -249,5 +249,5 @@ def test_a_server_that_expects_the_proxy_protocol_hears_who_probes_it() -> None:
         heard.append(await reader.readline())
         await answering(b"HTTP/1.1 200 OK\r\n\r\n")(reader, writer)
 
-    assert probed(peer, None, tls=False, proxied=True).sign is Sign.READY
+    assert probed(peer, None, proxied=True).sign is Sign.READY
     assert re.fullmatch(rb"PROXY TCP4 127\.0\.0\.1 127\.0\.0\.1 \d+ \d+\r\n", *heard)
