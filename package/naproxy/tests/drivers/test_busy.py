@@ -101,23 +101,17 @@ def test_what_systemctl_says_of_locks_and_users_is_known() -> None:
     )
 
 
-def test_box_s_own_login_that_systemctl_counts_is_named_as_such() -> None:
+def test_box_s_own_login_that_systemctl_counts_is_named_as_such_and_no_person_is() -> None:
     said = f"User naproxy is logged in on sshd. User anna is logged in on tty1. {ADVICE}"
     found = busy.printed(said, "naproxy")
     anna = Reason("sleep.busy_user", user="anna", place="tty1")
     assert found == together(Reason("sleep.counts_box"), anna)
     assert "Paste the setup text again" in str(found)
-
-
-@pytest.mark.parametrize(("user", "place"), [("naproxy", "pts/0"), ("anna", "sshd")])
-def test_person_that_systemctl_counts_is_not_the_box(user: str, place: str) -> None:
-    found = busy.printed(f"User {user} is logged in on {place}. {ADVICE}", "naproxy")
-    assert found == Reason("sleep.busy_user", user=user, place=place)
-
-
-def test_programs_that_a_user_left_running_are_named() -> None:
-    found = busy.reason("anna has logged out, but left programs running")
-    assert found == Reason("sleep.busy_left", user="anna")
+    for user, place in (("naproxy", "pts/0"), ("anna", "sshd")):
+        found = busy.printed(f"User {user} is logged in on {place}. {ADVICE}", "naproxy")
+        assert found == Reason("sleep.busy_user", user=user, place=place)
+    left = busy.reason("anna has logged out, but left programs running")
+    assert left == Reason("sleep.busy_left", user="anna")
 
 
 def test_what_a_script_of_the_office_says_is_told_as_it_is() -> None:

@@ -110,9 +110,7 @@ Change = Callable[[bytes], bytes | None]
 
 
 @contextmanager
-def wired(
-    there: Change = bytes, back: Change = bytes, resend_s: float = 1.0
-) -> Iterator[list[bytes]]:
+def wired(there: Change = bytes, back: Change = bytes) -> Iterator[list[bytes]]:
     """Change or drop datagrams between box and agent; those that went to the agent."""
     passed: list[bytes] = []
     real = agent_protocol.converse
@@ -127,7 +125,7 @@ def wired(
             data = receive(wait_s)
             return None if data is None else back(data)
 
-        return real(question, send=sent, receive=received, resend_s=resend_s, **rest)
+        return real(question, send=sent, receive=received, **rest)
 
     with mock.patch.object(agent_protocol, "converse", converse):
         yield passed
@@ -187,21 +185,6 @@ def test_a_recorded_order_does_not_put_it_to_sleep_again(server: Server) -> None
         for datagram in passed:
             stranger.sendto(datagram, ("127.0.0.1", server.port))
     assert server.stays_awake()
-
-
-def test_three_lost_datagrams_are_sent_again(server: Server) -> None:
-    lost: list[bytes] = []
-
-    def lossy(data: bytes) -> bytes | None:
-        if len(lost) < 3:
-            lost.append(data)
-            return None
-        return data
-
-    with wired(there=lossy, resend_s=0.1):
-        assert server.sleep().answer is Answer.ACCEPTED
-    assert lost == [lost[0]] * 3
-    assert server.sleeps()
 
 
 def test_every_answer_lost_after_the_order_is_left_to_observation(server: Server) -> None:

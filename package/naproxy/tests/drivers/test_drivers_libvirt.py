@@ -117,26 +117,21 @@ def running(host: Host) -> Host:
 
 
 @pytest.mark.parametrize(
-    ("how", "state"),
+    ("how", "state", "saved"),
     [
-        ({"state": "ram", "pause": True}, "paused"),
-        ({"state": "disk"}, "shut off"),
-        ({"state": "off"}, "shut off"),
+        ({"state": "ram", "pause": True}, "paused", False),
+        ({"state": "disk"}, "shut off", True),  # it is restored, and not started anew
+        ({"state": "off"}, "shut off", False),
     ],
 )
 def test_each_state_has_its_way_there_and_back(
-    running: Host, how: dict[str, Any], state: str
+    running: Host, how: dict[str, Any], state: str, saved: bool
 ) -> None:
     assert running.sleep(**how).answer is Answer.ACCEPTED
     assert running.virsh("domstate", "test") == state
+    assert ("Managed save:   yes" in running.virsh("dominfo", "test")) == saved
     assert running.wake() == []
     assert running.virsh("domstate", "test") == "running"
-
-
-def test_what_was_suspended_to_disk_is_restored_and_not_started_anew(running: Host) -> None:
-    running.sleep(state="disk")
-    assert "Managed save:   yes" in running.virsh("dominfo", "test")
-    running.wake()
     assert "Managed save:   no" in running.virsh("dominfo", "test")
     assert running.wake() == [], "a machine that runs is left alone"
 
@@ -146,12 +141,8 @@ def test_what_the_hypervisor_cannot_do_is_told_in_its_words(running: Host) -> No
     assert result.answer is Answer.FAILED
     assert "virsh dompmsuspend on 127.0.0.1" in str(result.reason)
     assert "not supported" in str(result.reason)
+    assert "nope" in running.wake(domain="nope")[0]
     assert running.virsh("domstate", "test") == "running"
-
-
-def test_a_virtual_machine_that_is_not_there_is_told(running: Host) -> None:
-    [words] = running.wake(domain="nope")
-    assert "nope" in words
 
 
 def test_the_forced_command_of_the_documentation_allows_what_is_needed_and_nothing_else(

@@ -82,13 +82,10 @@ def test_utilisation_is_what_lies_between_two_moments_without_a_restart() -> Non
 # Where it comes from
 
 
-def test_this_machines_own_counters() -> None:
+def test_this_machines_own_counters_or_that_there_are_none(tmp_path: Path) -> None:
     first, last = (powermodel.from_proc(n * 0.05, Path("/proc")) for n in range(2))
     assert 0 < first.memory < 1
     assert last.cpu_all_s >= first.cpu_all_s > first.cpu_busy_s > 0
-
-
-def test_a_machine_without_such_files_is_told(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="cannot be read"):
         powermodel.from_proc(0.0, tmp_path)
 

@@ -62,17 +62,14 @@ def seen(now_s: float = 0.0, free: int = PLENTY, update: Any = None, **server: A
 # What is worth telling
 
 
-def test_a_server_in_order_is_not_worth_telling() -> None:
-    assert seen() == []
-
-
 def test_a_server_in_trouble_is_told_with_its_reason() -> None:
     why = Reason("server.kept_awake")
     found = list(conditions(status(state="trouble", alert=why.plain()), 0, PLENTY, NO_UPDATE))
     assert [(each.reason.code, each.more) for each in found] == [("notify.not_woken", why)]
 
 
-def test_a_disk_with_little_room_is_told() -> None:
+def test_a_disk_with_little_room_is_told_and_a_box_in_order_is_not() -> None:
+    assert seen() == []
     assert seen(free=1 << 20) == ["notify.disk"]
 
 
@@ -348,8 +345,12 @@ def test_ntfy_gets_a_topic_a_title_and_a_priority(receiver: str) -> None:
     assert Receiver.kept == [("/base/", "Bearer tk", said)]
 
 
+def post(address: str) -> Reason | None:
+    return sent("webhook", {"webhook": address, "webhook_token": ""})
+
+
 def test_a_webhook_gets_all_that_is_known(receiver: str) -> None:
-    assert sent("webhook", {"webhook": f"{receiver}/hook", "webhook_token": ""}) is None
+    assert post(f"{receiver}/hook") is None
     ((path, token, said),) = Receiver.kept
     assert (path, token) == ("/hook", None)
     assert said.keys() == {"box", "event", "t_s", "title", "text", "reason"}
@@ -357,15 +358,11 @@ def test_a_webhook_gets_all_that_is_known(receiver: str) -> None:
 
 def test_a_webhook_that_refuses_or_leads_elsewhere_has_not_arrived(receiver: str) -> None:
     for code in (302, 403, 500):
-        settings = {"webhook": f"{receiver}/?is={code}", "webhook_token": "t"}
-        assert sent("webhook", settings) == Reason("notify.status", status=code)
+        assert post(f"{receiver}/?is={code}") == Reason("notify.status", status=code)
     assert len(Receiver.kept) == 3
-
-
-def test_nobody_there_is_said_without_the_address() -> None:
-    problem = sent("webhook", {"webhook": "http://127.0.0.1:9/secret", "webhook_token": ""})
+    problem = post("http://127.0.0.1:9/secret")
     assert problem is not None
-    assert "secret" not in str(problem)
+    assert "secret" not in str(problem), "nobody there is said without the address"
 
 
 # All of it
@@ -462,18 +459,15 @@ def test_a_token_that_goes_unencrypted_is_warned_of(tmp_path: Path) -> None:
         assert [line.partition(":")[0] for line in lines] == ways
 
 
-def test_what_is_not_wanted_is_not_told(tmp_path: Path) -> None:
-    box = Box(tmp_path, HOOK + 'events = ["disk"]\n')
-    box.said = status(state="trouble")
-    assert box.step() == []
-
-
-def test_in_quiet_times_nothing_is_sent_until_they_are_over(tmp_path: Path) -> None:
+def test_what_is_not_wanted_or_not_in_quiet_times_is_not_told(tmp_path: Path) -> None:
     # 2025-10-09 08:53 UTC
-    box = Box(tmp_path, HOOK + 'quiet = ["mon-sun 08:00-09:00"]\n' + ZONE)
-    box.said = status(state="trouble")
-    assert box.step() == []
-    assert box.tells(600) == ["not_woken"]
+    quiet = HOOK + 'quiet = ["mon-sun 08:00-09:00"]\n' + ZONE
+    for text, later in ((HOOK + 'events = ["disk"]\n', []), (quiet, ["not_woken"])):
+        box = Box(tmp_path, text)
+        box.said = status(state="trouble")
+        assert box.tells() == []
+        assert box.tells(600) == later
+        (tmp_path / "notify.json").unlink(missing_ok=True)
 
 
 def test_a_broken_promise_is_told_once_a_day_at_most_and_not_for_few_delays(
@@ -560,15 +554,12 @@ def test_a_month_avoids_what_each_of_its_hours_emits(slept: sqlite3.Connection) 
     assert by_hours["co2_g"] == pytest.approx(2 * by_value["co2_g"])
 
 
-def test_a_test_says_what_became_of_each_way(tmp_path: Path) -> None:
+def test_a_test_says_what_became_of_each_way_and_is_refused_without_one(tmp_path: Path) -> None:
     box = Box(tmp_path, HOOK)
     box.ran.problem = own_words("no")
     results = asyncio.run(box.notifier._test())["results"]
     assert results == [{"channel": "webhook", "problem": own_words("no").plain()}]
     assert box.notifier.told()["told"] == []
-
-
-def test_without_a_way_a_test_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ApiError, match=r"nobody is set up"):
         asyncio.run(Box(tmp_path, "").notifier._test())
 
