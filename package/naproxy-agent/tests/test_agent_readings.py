@@ -320,7 +320,7 @@ def test_inhibitors_are_logind_s():
     assert read_inhibitors(run) == (lock("shutdown:sleep"),)
 
 
-def test_users_are_sessions_of_people_that_are_not_closing():
+def test_users_are_sessions_of_people_that_are_not_closing_or_those_of_who():
     sessions = [[str(i), 1000, "anna", "seat0", f"/s{i}"] for i in range(5)]
     run = logind(
         ListSessions=sessions,
@@ -333,13 +333,9 @@ def test_users_are_sessions_of_people_that_are_not_closing():
         },
     )
     assert read_users(run, systemd=True) == ("anna from 192.0.2.7", "anna at tty1")
-
-
-def test_users_without_systemd_are_those_of_who():
-    table = "anna     pts/0        2024-01-01 10:00 (192.0.2.7)\n"
-    assert read_users(lambda _: table, systemd=False) == (
-        "anna pts/0 2024-01-01 10:00 (192.0.2.7)",
-    )
+    who = "anna     pts/0        2024-01-01 10:00 (192.0.2.7)\n"
+    without = read_users(lambda _: who, systemd=False)
+    assert without == ("anna pts/0 2024-01-01 10:00 (192.0.2.7)",)
 
 
 def test_units_come_in_the_order_asked_for_and_all_of_them():

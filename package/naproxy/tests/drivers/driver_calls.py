@@ -54,7 +54,7 @@ def out_of_time(call: Callable[[], Awaitable[_Answer]], begun: Callable[[], bool
             while not begun():
                 await asyncio.sleep(0.02)
         real = loop.time
-        loop.time = lambda: real() + 3600  # type: ignore[method-assign]
+        loop.time = lambda: real() + 3600
         return await task
 
     return asyncio.run(play())

@@ -429,7 +429,7 @@ def test_its_ports_are_told_and_those_that_the_office_chose_are_looked_at(
     if not found.more:
         key = bytes.fromhex(KEY)
         asked = [agent_protocol.read_request(key, datagram) for datagram in passed]
-        assert [message.watch for message in asked] == [(), (port,)]  # type: ignore[union-attr]
+        assert [message.watch for message in asked] == [(), (port,)]
 
 
 def test_an_agent_that_knows_nothing_of_ports_is_not_asked_each_time(

@@ -229,9 +229,8 @@ def test_garbage_is_a_failure_in_words(end: str, serve: Serve, tmp_path: Path) -
 
 def test_a_huge_body_is_not_read_to_its_end(serve: Serve, tmp_path: Path) -> None:
     huge = b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n" + b" " * (1 << 21)
-    assert sleep(serve(raw={"/current": huge}), tmp_path).reason == said(
-        code="driver.long_answer", high=1 << 20
-    )
+    too_long = said(code="driver.long_answer", high=1 << 20)
+    assert sleep(serve(raw={"/current": huge}), tmp_path).reason == too_long
 
 
 def test_words_that_would_move_a_terminals_cursor_are_not_shown(
@@ -256,18 +255,15 @@ def test_a_status_that_is_no_word_of_proxmox_wakes_and_sleeps_nothing(
 # The token
 
 
-def test_what_is_no_token_is_not_sent(serve: Serve, tmp_path: Path) -> None:
+def test_what_is_no_token_or_cannot_be_read_is_not_sent(serve: Serve, tmp_path: Path) -> None:
     pve = serve()
     for token in ("secret", "naproxy@pve=x", "naproxy@pve!box", "a@b!c=d e", "ü@pve!box=x"):
         file = secret_file(tmp_path, token)
         no_token = said(code="proxmox.no_token", file=file)
         assert sleep(pve, tmp_path, token_file=file) == SleepResult(Answer.FAILED, no_token)
-    assert pve.tokens == set()
-
-
-def test_a_token_that_cannot_be_read_is_told(serve: Serve, tmp_path: Path) -> None:
-    reason = sleep(serve(), tmp_path, token_file=str(tmp_path / "none")).reason
+    reason = sleep(pve, tmp_path, token_file=str(tmp_path / "none")).reason
     assert reason.codes() == ("proxmox.said", "driver.secret", "proxmox.token", "driver.unreadable")
+    assert pve.tokens == set()
 
 
 # The doctor
@@ -314,9 +310,8 @@ def configured(sleeps: str = "", wakes: str = "") -> set[str]:
     return set()
 
 
-@pytest.mark.parametrize(
-    ("sleeps", "wakes", "wrong"),
-    [
+def test_what_does_not_fit_together_is_said() -> None:
+    for sleeps, wakes, wrong in (
         ("", "", set()),
         ('kind = "lxc"\nstate = "off"', "", set()),
         ('kind = "lxc"\nstate = "disk"', "", {"server.web.sleep.state"}),
@@ -326,7 +321,5 @@ def configured(sleeps: str = "", wakes: str = "") -> set[str]:
         ("", MACHINE.replace('"pve"\nvmid', '"../evil"\nvmid'), {"server.web.wake.node"}),
         ("", MACHINE.replace("100", "99"), {"server.web.wake.vmid"}),
         ("", MACHINE.replace("ab", "x"), {"server.web.wake.fingerprint"}),
-    ],
-)
-def test_what_does_not_fit_together_is_said(sleeps: str, wakes: str, wrong: set[str]) -> None:
-    assert configured(sleeps, wakes) == wrong
+    ):
+        assert configured(sleeps, wakes) == wrong, (sleeps, wakes)
