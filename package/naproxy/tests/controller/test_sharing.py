@@ -1,27 +1,24 @@
 """Shares in the controller: who is in flight by the page, who is over, and what follows."""
 
-import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from looked import nobody_around
 from naproxy.config import document as config
-from naproxy.controller.context import BoxContext
 from naproxy.controller.deciding import ONLY_SPENT
 from naproxy.controller.runner import Runner
 from naproxy.controller.sharing import Spent, party_of
 from naproxy.core.reason import Reason
 from naproxy.core.state import Klass, State
-from naproxy.history.write.journal import Journal
 from naproxy.policy.base import Decision
 from naproxy.server.shares import OWN, OWN_ROBOT, Party, Settings, Shares
 from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome, Page
+from one_runner import running
 
 TEXT = """
 [[server]]
@@ -42,6 +39,7 @@ awake_s = 600
 network_awake_s = 1800
 wakes = 10
 """
+SERVER = config.parse(TEXT).server[0]
 VISITOR, STRANGER = Party(1, 101), Party(2, 102)
 
 
@@ -58,8 +56,8 @@ class Clock:
 class Awake:
     """A server that is awake, and what Varnish says of its clients."""
 
-    def __init__(self, runner: Runner, box: BoxContext, clock: Clock) -> None:
-        self.runner, self.page, self.clock = runner, box.page, clock
+    def __init__(self, runner: Runner, shared: Page, clock: Clock) -> None:
+        self.runner, self.page, self.clock = runner, shared, clock
         self.shares = runner.executor.sharing.shares
         self._numbers = itertools.count(1)
         self._enter(State.AWAKE)
@@ -126,251 +124,189 @@ def event(clock: Clock, party: Party, outcome: Outcome = Outcome.FETCH, flags: i
     )
 
 
-Play = Callable[[Callable[[Awake], Any]], Any]
+@asynccontextmanager
+async def awake(directory: Path, clock: Clock) -> AsyncIterator[Awake]:
+    async with running(directory, SERVER, epoch_s=1.8e9) as runner:
+        yield Awake(runner, Page(directory), clock)
 
 
 @pytest.fixture
-def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    clock = Clock(monkeypatch)
-
-    def run(what: Callable[[Awake], Any]) -> Any:
-        async def inside() -> Any:
-            journal = Journal(tmp_path)
-            box = BoxContext(Page(tmp_path), journal, 1.8e9)
-            server = config.parse(TEXT).server[0]
-            nobody_around(journal, server)
-            runner = Runner(box, 0, server, "lo")
-            try:
-                return what(Awake(runner, box, clock))
-            finally:
-                runner.stop(why=Reason("server.stopped"))
-                journal.close()
-
-        return asyncio.run(inside())
-
-    return run
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enter: Callable[..., Awake]) -> Awake:
+    return enter(awake(tmp_path, Clock(monkeypatch)))
 
 
-def test_a_silent_tunnel_keeps_it_awake_for_its_share_and_no_longer(play: Play) -> None:
-    def tunnel(server: Awake) -> None:
-        server.woken_by(STRANGER)
-        server.in_flight(STRANGER)
-        server.passes(599)
-        assert not server.sleeping
-        assert server.inhibitors() == ["server.connections"]
-        server.passes(1)
-        assert server.sleeping
-        assert server.runner.machine.reason == ONLY_SPENT
-
-    play(tunnel)
+async def test_a_silent_tunnel_keeps_it_awake_for_its_share_and_no_longer(server: Awake) -> None:
+    server.woken_by(STRANGER)
+    server.in_flight(STRANGER)
+    server.passes(599)
+    assert not server.sleeping
+    assert server.inhibitors() == ["server.connections"]
+    server.passes(1)
+    assert server.sleeping
+    assert server.runner.machine.reason == ONLY_SPENT
 
 
-def test_after_a_stranger_s_patience_it_waits_as_for_those_who_asked_before(play: Play) -> None:
-    def both(server: Awake) -> None:
-        server.asks(OWN)
-        server.passes(100)
-        server.asks(STRANGER)
-        server.passes(151)
-        reason = server.runner.decider.decision.reason
-        assert reason == Reason("policy.idle_of", idle_s=250, least_s=7200.0)
-        assert not server.sleeping
-
-    play(both)
-
-
-def test_a_visitor_in_flight_keeps_it_awake_when_a_spender_is_over(play: Play) -> None:
-    def beside(server: Awake) -> None:
-        server.in_flight(STRANGER)
-        server.passes(500)
-        server.in_flight(VISITOR)
-        server.passes(202)
-        assert server.shares.over(STRANGER)
-        assert not server.sleeping
-        assert server.inhibitors() == ["server.connections"]
-
-    play(beside)
+async def test_after_a_stranger_s_patience_it_waits_as_for_those_who_asked_before(
+    server: Awake,
+) -> None:
+    server.asks(OWN)
+    server.passes(100)
+    server.asks(STRANGER)
+    server.passes(151)
+    reason = server.runner.decider.decision.reason
+    assert reason == Reason("policy.idle_of", idle_s=250, least_s=7200.0)
+    assert not server.sleeping
 
 
-def test_wakes_for_robots_are_on_the_share_of_all_robots(play: Play) -> None:
-    def robots(server: Awake) -> None:
-        for number in range(10):
-            assert not server.shares.robots_over
-            server.woken_by(Party(10 + number, 110 + number, robot=True), Outcome.HELD)
-        server.sleeps()
-        assert server.shares.robots_over
-
-    play(robots)
-
-
-def test_a_robot_that_found_it_awake_is_nobody_the_server_waits_for(play: Play) -> None:
-    def robot(server: Awake) -> None:
-        server.asks(VISITOR)
-        server.passes(100)
-        server.asks(STRANGER._replace(robot=True))
-        last = server.shares.asked.last(server.shares)
-        assert last is not None
-        assert last[0] == VISITOR
-
-    play(robot)
+async def test_a_visitor_in_flight_keeps_it_awake_when_a_spender_is_over(server: Awake) -> None:
+    server.in_flight(STRANGER)
+    server.passes(500)
+    server.in_flight(VISITOR)
+    server.passes(202)
+    assert server.shares.over(STRANGER)
+    assert not server.sleeping
+    assert server.inhibitors() == ["server.connections"]
 
 
-def test_what_a_spender_asks_is_not_for_the_policy(play: Play) -> None:
-    def asks(server: Awake) -> None:
-        server.asks(VISITOR)
-        server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
-        server.passes(100)
-        server.asks(STRANGER)
-        server.asks(Party(9, 109), flags=page.E_SPENT)
-        server.runner.decider.decide()
-        reason = server.runner.decider.decision.reason
-        assert reason == Reason("policy.idle_of", idle_s=100, least_s=7200.0)
-
-    play(asks)
+async def test_wakes_for_robots_are_on_the_share_of_all_robots(server: Awake) -> None:
+    for number in range(10):
+        assert not server.shares.robots_over
+        server.woken_by(Party(10 + number, 110 + number, robot=True), Outcome.HELD)
+    server.sleeps()
+    assert server.shares.robots_over
 
 
-def test_work_that_a_spender_started_is_no_inhibitor_any_more(play: Play) -> None:
-    def work(server: Awake) -> None:
-        server.asks(STRANGER, flags=page.E_WORK)
-        assert server.inhibitors() == ["server.work"]
-        server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
-        assert server.inhibitors() == []
-
-    play(work)
-
-
-def test_work_of_somebody_else_is_one_still(play: Play) -> None:
-    def work(server: Awake) -> None:
-        server.asks(VISITOR, flags=page.E_WORK)
-        server.asks(STRANGER, flags=page.E_WORK)
-        server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
-        assert server.inhibitors() == ["server.work"]
-
-    play(work)
+async def test_a_robot_that_found_it_awake_is_nobody_the_server_waits_for(server: Awake) -> None:
+    server.asks(VISITOR)
+    server.passes(100)
+    server.asks(STRANGER._replace(robot=True))
+    last = server.shares.asked.last(server.shares)
+    assert last is not None
+    assert last[0] == VISITOR
 
 
-def test_the_offices_own_tunnel_keeps_it_awake_without_end(play: Play) -> None:
-    def own(server: Awake) -> None:
-        server.in_flight(STRANGER, own=True)
-        server.passes(7300)
-        assert server.inhibitors() == ["server.connections"]
-        assert server.shares.spent == ()
-
-    play(own)
-
-
-def test_who_has_logged_in_keeps_it_awake_when_others_of_the_address_are_over(play: Play) -> None:
-    def beside(server: Awake) -> None:
-        server.in_flight(STRANGER, people=2, exempt=True)
-        server.passes(7300)
-        assert server.shares.over(STRANGER)
-        assert server.inhibitors() == ["server.connections"]
-
-    play(beside)
+async def test_what_a_spender_asks_is_not_for_the_policy(server: Awake) -> None:
+    server.asks(VISITOR)
+    server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
+    server.passes(100)
+    server.asks(STRANGER)
+    server.asks(Party(9, 109), flags=page.E_SPENT)
+    server.runner.decider.decide()
+    reason = server.runner.decider.decision.reason
+    assert reason == Reason("policy.idle_of", idle_s=100, least_s=7200.0)
 
 
-def test_program_in_flight_keeps_it_awake_for_ten_minutes_whatever_people_may(play: Play) -> None:
-    def program(server: Awake) -> None:
-        text = TEXT.replace("awake_s = 600", "awake_s = 28800").replace("7200", "60")
-        server.runner.configure(config.parse(text).server[0], "lo")
-        server.in_flight(STRANGER, people=0)
-        row = server.page.layout.client[1]
-        row.in_flight = row.programs[0] = server.page.server(0).piping_now = 1
-        server.passes(599)
-        assert not server.sleeping
-        server.passes(2)
-        assert server.sleeping
+async def test_work_that_a_spender_started_is_no_inhibitor_any_more(server: Awake) -> None:
+    server.asks(STRANGER, flags=page.E_WORK)
+    assert server.inhibitors() == ["server.work"]
+    server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
+    assert server.inhibitors() == []
 
-    play(program)
+
+async def test_work_of_somebody_else_is_one_still(server: Awake) -> None:
+    server.asks(VISITOR, flags=page.E_WORK)
+    server.asks(STRANGER, flags=page.E_WORK)
+    server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
+    assert server.inhibitors() == ["server.work"]
+
+
+async def test_the_offices_own_tunnel_keeps_it_awake_without_end(server: Awake) -> None:
+    server.in_flight(STRANGER, own=True)
+    server.passes(7300)
+    assert server.inhibitors() == ["server.connections"]
+    assert server.shares.spent == ()
+
+
+async def test_who_has_logged_in_keeps_it_awake_when_others_of_the_address_are_over(
+    server: Awake,
+) -> None:
+    server.in_flight(STRANGER, people=2, exempt=True)
+    server.passes(7300)
+    assert server.shares.over(STRANGER)
+    assert server.inhibitors() == ["server.connections"]
+
+
+async def test_program_in_flight_keeps_it_awake_for_ten_minutes_whatever_people_may(
+    server: Awake,
+) -> None:
+    text = TEXT.replace("awake_s = 600", "awake_s = 28800").replace("7200", "60")
+    server.runner.configure(config.parse(text).server[0], "lo")
+    server.in_flight(STRANGER, people=0)
+    row = server.page.layout.client[1]
+    row.in_flight = row.programs[0] = server.page.server(0).piping_now = 1
+    server.passes(599)
+    assert not server.sleeping
+    server.passes(2)
+    assert server.sleeping
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_robot_in_flight_keeps_it_awake_for_a_minute(play: Play, own: bool) -> None:
-    def robot(server: Awake) -> None:
-        server.passes(7201)
-        assert server.sleeping
-        server.runner.machine.state = State.AWAKE
-        server.in_flight(STRANGER, people=0, robots=1, own=own)
-        assert server.inhibitors() == ["server.connections"]
-        server.passes(60)
-        assert server.inhibitors() == []
-
-    play(robot)
+async def test_a_robot_in_flight_keeps_it_awake_for_a_minute(own: bool, server: Awake) -> None:
+    server.passes(7201)
+    assert server.sleeping
+    server.runner.machine.state = State.AWAKE
+    server.in_flight(STRANGER, people=0, robots=1, own=own)
+    assert server.inhibitors() == ["server.connections"]
+    server.passes(60)
+    assert server.inhibitors() == []
 
 
-def test_requests_at_the_server_whose_client_has_gone_keep_it_awake_for_a_minute(
-    play: Play,
+async def test_requests_at_the_server_whose_client_has_gone_keep_it_awake_for_a_minute(
+    server: Awake,
 ) -> None:
-    def gone(server: Awake) -> None:
+    server.asks(STRANGER)
+    server.page.server(0).fetching_now = 1
+    assert server.inhibitors() == ["server.fetching"]
+    server.passes(59)
+    assert server.inhibitors() == ["server.fetching"]
+    server.passes(1)
+    assert server.inhibitors() == []
+
+
+async def test_who_asks_and_hangs_up_over_and_over_pays_for_it(server: Awake) -> None:
+    server.woken_by(STRANGER)
+    server.page.server(0).fetching_now = 1
+    for _ in range(30):
         server.asks(STRANGER)
-        server.page.server(0).fetching_now = 1
-        assert server.inhibitors() == ["server.fetching"]
-        server.passes(59)
-        assert server.inhibitors() == ["server.fetching"]
-        server.passes(1)
-        assert server.inhibitors() == []
-
-    play(gone)
+        server.passes(20)
+    assert server.shares.over(STRANGER)
+    server.asks(STRANGER)
+    server.passes(60)
+    assert server.sleeping
 
 
-def test_who_asks_and_hangs_up_over_and_over_pays_for_it(play: Play) -> None:
-    def gone(server: Awake) -> None:
-        server.woken_by(STRANGER)
-        server.page.server(0).fetching_now = 1
-        for _ in range(30):
-            server.asks(STRANGER)
-            server.passes(20)
-        assert server.shares.over(STRANGER)
-        server.asks(STRANGER)
-        server.passes(60)
-        assert server.sleeping
-
-    play(gone)
+async def test_time_awake_by_hand_is_on_nobodys_share(server: Awake) -> None:
+    server.runner.set_mode(awake=True)
+    server.in_flight(STRANGER)
+    server.passes(2000)
+    assert server.shares.spent == ()
 
 
-def test_time_awake_by_hand_is_on_nobodys_share(play: Play) -> None:
-    def kept(server: Awake) -> None:
-        server.runner.set_mode(awake=True)
-        server.in_flight(STRANGER)
-        server.passes(2000)
-        assert server.shares.spent == ()
-
-    play(kept)
+async def test_time_that_the_policy_wants_whoever_asks_is_on_nobodys_share(server: Awake) -> None:
+    server.in_flight(STRANGER)
+    server.runner.decider.decision = Decision(False, Reason("policy.no_budget"))
+    server.passes(2000)
+    assert server.shares.spent == ()
 
 
-def test_time_that_the_policy_wants_whoever_asks_is_on_nobodys_share(play: Play) -> None:
-    def wanted(server: Awake) -> None:
-        server.in_flight(STRANGER)
-        server.runner.decider.decision = Decision(False, Reason("policy.no_budget"))
-        server.passes(2000)
-        assert server.shares.spent == ()
-
-    play(wanted)
-
-
-def test_the_status_tells_how_many_are_over(play: Play) -> None:
-    def told(server: Awake) -> None:
-        assert server.runner.status()["over_share"] == {
-            "addresses": 0,
-            "networks": 0,
-            "robots": False,
-        }
-        server.in_flight(STRANGER)
-        server.passes(601)
-        assert server.runner.status()["over_share"]["addresses"] == 1
-
-    play(told)
+async def test_the_status_tells_how_many_are_over(server: Awake) -> None:
+    assert server.runner.status()["over_share"] == {
+        "addresses": 0,
+        "networks": 0,
+        "robots": False,
+    }
+    server.in_flight(STRANGER)
+    server.passes(601)
+    assert server.runner.status()["over_share"]["addresses"] == 1
 
 
-def test_a_new_configuration_changes_the_limits_of_the_day(play: Play) -> None:
-    def change(server: Awake) -> None:
-        server.in_flight(STRANGER)
-        server.passes(601)
-        assert server.shares.over(STRANGER)
-        text = TEXT.replace("awake_s = 600", "awake_s = 0")
-        server.runner.configure(config.parse(text).server[0], "lo")
-        assert not server.shares.over(STRANGER)
-
-    play(change)
+async def test_a_new_configuration_changes_the_limits_of_the_day(server: Awake) -> None:
+    server.in_flight(STRANGER)
+    server.passes(601)
+    assert server.shares.over(STRANGER)
+    text = TEXT.replace("awake_s = 600", "awake_s = 0")
+    server.runner.configure(config.parse(text).server[0], "lo")
+    assert not server.shares.over(STRANGER)
 
 
 def test_whose_share_a_request_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,61 +349,46 @@ def told(shared: Page) -> dict[int, int]:
     return {slot.who: slot.servers for slot in shared.layout.spent if slot.who}
 
 
-def test_who_is_over_is_in_the_page_by_server(tmp_path: Path) -> None:
-    shared = Page(tmp_path)
-    Spent(shared).tell({0: over(7, 8), 3: over(8)})
-    assert told(shared) == {7: 1, 8: 9}
+def test_who_is_over_is_in_the_page_by_server_people_apart_from_programs(shared: Page) -> None:
+    Spent(shared).tell({0: over(7, 9, programs=(8,)), 3: over(8, 9, programs=(7,))})
+    slots = {slot.who: (slot.servers, slot.programs) for slot in shared.layout.spent if slot.who}
+    assert slots == {7: (1, 8), 8: (8, 1), 9: (9, 0)}
     assert shared.layout.seq % 2 == 0
 
 
-def test_programs_that_are_over_are_in_the_page_and_the_people_of_their_address_not(
-    tmp_path: Path,
-) -> None:
-    shared = Page(tmp_path)
-    Spent(shared).tell({0: over(7, programs=(8,)), 3: over(8, programs=(7,))})
-    slots = {slot.who: (slot.servers, slot.programs) for slot in shared.layout.spent if slot.who}
-    assert slots == {7: (1, 8), 8: (8, 1)}
-
-
-def test_of_more_than_the_page_holds_people_come_before_programs(tmp_path: Path) -> None:
-    shared = Page(tmp_path)
+def test_of_more_than_the_page_holds_people_come_before_programs(shared: Page) -> None:
     Spent(shared).tell({0: over(1, 2, 3, programs=tuple(range(1000, 1300)))})
     listed = told(shared)
     assert len(listed) == page.MOST_SPENT
     assert {1, 2, 3} <= listed.keys()
 
 
-def test_who_is_not_over_any_more_is_taken_out(tmp_path: Path) -> None:
-    shared = Page(tmp_path)
+def test_who_is_not_over_any_more_is_taken_out(shared: Page) -> None:
     spent = Spent(shared)
     spent.tell({0: over(7, 8, 9)})
     spent.tell({0: over(8)})
     assert told(shared) == {8: 1}
 
 
-def test_a_new_controller_takes_out_what_the_last_one_told(tmp_path: Path) -> None:
-    shared = Page(tmp_path)
+def test_a_new_controller_takes_out_what_the_last_one_told(shared: Page) -> None:
     Spent(shared).tell({0: over(7, robots=True)})
     Spent(shared).tell({0: over()})
     assert told(shared) == {}
     assert shared.server(0).spent_mask == 0
 
 
-def test_robots_that_are_over_are_told_by_their_classes(tmp_path: Path) -> None:
-    shared = Page(tmp_path)
+def test_robots_that_are_over_are_told_by_their_classes(shared: Page) -> None:
     Spent(shared).tell({2: over(robots=True)})
     assert shared.server(2).spent_mask == 0b101110
     assert shared.server(0).spent_mask == 0
 
 
-def test_of_more_than_the_page_holds_the_last_are_told(tmp_path: Path) -> None:
-    shared = Page(tmp_path)
+def test_of_more_than_the_page_holds_the_last_are_told(shared: Page) -> None:
     Spent(shared).tell({0: over(*range(1, 301))})
     assert sorted(told(shared)) == list(range(301 - page.MOST_SPENT, 301))
 
 
-def test_what_has_not_changed_is_not_written_again(tmp_path: Path) -> None:
-    shared = Page(tmp_path)
+def test_what_has_not_changed_is_not_written_again(shared: Page) -> None:
     spent = Spent(shared)
     spent.tell({0: over(7)})
     seq = shared.layout.seq
@@ -475,8 +396,7 @@ def test_what_has_not_changed_is_not_written_again(tmp_path: Path) -> None:
     assert shared.layout.seq == seq
 
 
-def test_a_page_full_of_noise_in_its_clients_is_read_without_harm(tmp_path: Path) -> None:
-    shared = Page(tmp_path)
+def test_a_page_full_of_noise_in_its_clients_is_read_without_harm(shared: Page) -> None:
     for row in shared.layout.client:
         row.address = row.network = 2**64 - 1
         row.in_flight, row.own = 65535, 255
@@ -487,31 +407,27 @@ def test_a_page_full_of_noise_in_its_clients_is_read_without_harm(tmp_path: Path
     assert shared.clients()[0] == (2**64 - 1, 2**64 - 1, 65535, 255, 255, *[255] * 18)
 
 
-def test_connections_that_are_passed_on_keep_the_server_awake_while_bytes_come(play: Play) -> None:
-    def what(server: Awake) -> list[list[str]]:
-        service = server.page.layout.service[0]
-        service.listen, service.open_now = page.Listen.EDGE, 2
-        service.last_active_us = page.monotonic_us()
-        said = [server.inhibitors()]
-        server.passes(60)
-        return [*said, server.inhibitors()]
-
-    assert play(what) == [["server.connections"], []]
-
-
-def test_connection_passed_on_unopened_keeps_it_awake_for_longer_than_a_person_may(
-    play: Play,
+async def test_connections_that_are_passed_on_keep_the_server_awake_while_bytes_come(
+    server: Awake,
 ) -> None:
-    def what(server: Awake) -> None:
-        service = server.page.layout.service[0]
-        service.listen, service.open_now = page.Listen.EDGE, 1
-        server.asks(STRANGER)
-        for _ in range(200):
-            service.last_active_us = page.monotonic_us()
-            server.passes(50)
-        assert server.inhibitors() == ["server.connections"]
-        assert not server.sleeping
-        # Nor does who only asked for a page pay for it.
-        assert not server.shares.over(STRANGER)
+    service = server.page.layout.service[0]
+    service.listen, service.open_now = page.Listen.EDGE, 2
+    service.last_active_us = page.monotonic_us()
+    assert server.inhibitors() == ["server.connections"]
+    server.passes(60)
+    assert server.inhibitors() == []
 
-    play(what)
+
+async def test_connection_passed_on_unopened_keeps_it_awake_for_longer_than_a_person_may(
+    server: Awake,
+) -> None:
+    service = server.page.layout.service[0]
+    service.listen, service.open_now = page.Listen.EDGE, 1
+    server.asks(STRANGER)
+    for _ in range(200):
+        service.last_active_us = page.monotonic_us()
+        server.passes(50)
+    assert server.inhibitors() == ["server.connections"]
+    assert not server.sleeping
+    # Nor does who only asked for a page pay for it.
+    assert not server.shares.over(STRANGER)
