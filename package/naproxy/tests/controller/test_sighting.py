@@ -2,18 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from box import Box, wait_for
-from looked import nobody_around
 from naproxy.api import measures
 from naproxy.config import document as config
 from naproxy.config.document import Server
-from naproxy.controller.context import BoxContext
 from naproxy.controller.runner import Runner
 from naproxy.controller.sighting import AGAIN_S, SOON_S, Sighting
 from naproxy.core.reason import Reason
@@ -22,7 +22,7 @@ from naproxy.drivers.sleep import Counted, Past, SleepResult, agent, ssh
 from naproxy.history.write.journal import Journal
 from naproxy.server.machine_io import Answer
 from naproxy.server.sight import Look
-from naproxy.shm.page import Page
+from one_runner import running
 
 AROUND = Reason("server.https_around", port=443)
 NOT_LOOKED = Reason("server.not_looked")
@@ -71,17 +71,17 @@ class Asked:
         self.heard += 1
 
 
-def play(tmp_path: Path, what: Callable[[Asked], Awaitable[Any]]) -> None:
-    async def inside() -> None:
-        journal = Journal(tmp_path)
+@asynccontextmanager
+async def asking(directory: Path) -> AsyncIterator[Asked]:
+    with closing(Journal(directory)) as journal:
         asked = Asked(journal)
-        try:
-            await what(asked)
-        finally:
-            asked.sighting.stop()
-            journal.close()
+        yield asked
+        asked.sighting.stop()
 
-    asyncio.run(inside())
+
+@pytest.fixture
+def asked(tmp_path: Path, enter: Callable[..., Asked]) -> Asked:
+    return enter(asking(tmp_path))
 
 
 async def turns() -> None:
@@ -89,136 +89,102 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def test_a_server_is_looked_at_as_soon_as_it_is_awake(tmp_path: Path) -> None:
-    async def inside(asked: Asked) -> None:
-        asked.awake = State.WAKING
-        asked.sighting.awake()
-        await turns()
-        assert (asked.looks, asked.sighting.blind) == (0, NOT_LOOKED)
-        asked.awake = State.AWAKE
-        asked.sighting.awake()
-        await turns()
-        assert (asked.looks, asked.heard, asked.sighting.blind) == (1, 1, AROUND)
-
-    play(tmp_path, inside)
+async def test_a_server_is_looked_at_as_soon_as_it_is_awake(asked: Asked) -> None:
+    asked.awake = State.WAKING
+    asked.sighting.awake()
+    await turns()
+    assert (asked.looks, asked.sighting.blind) == (0, NOT_LOOKED)
+    asked.awake = State.AWAKE
+    asked.sighting.awake()
+    await turns()
+    assert (asked.looks, asked.heard, asked.sighting.blind) == (1, 1, AROUND)
 
 
-def test_a_look_holds_for_an_hour(tmp_path: Path) -> None:
-    async def inside(asked: Asked) -> None:
-        await asked.sighting.now()
-        asked.now_s += AGAIN_S - 1
-        asked.sighting.awake()
-        await turns()
-        assert asked.looks == 1
-        asked.now_s += 1
-        asked.sighting.awake()
-        await turns()
-        assert asked.looks == 2
-
-    play(tmp_path, inside)
+async def test_a_look_holds_for_an_hour(asked: Asked) -> None:
+    await asked.sighting.now()
+    asked.now_s += AGAIN_S - 1
+    asked.sighting.awake()
+    await turns()
+    assert asked.looks == 1
+    asked.now_s += 1
+    asked.sighting.awake()
+    await turns()
+    assert asked.looks == 2
 
 
-def test_what_was_not_seen_is_looked_at_again_soon(tmp_path: Path) -> None:
-    async def inside(asked: Asked) -> None:
-        asked.port = "unknown"
-        await asked.sighting.now()
-        assert asked.sighting.blind == NOT_SEEN
-        asked.now_s += SOON_S
-        asked.port = "refused"
-        asked.sighting.awake()
-        await turns()
-        assert (asked.looks, asked.sighting.blind) == (2, None)
-
-    play(tmp_path, inside)
+async def test_what_was_not_seen_is_looked_at_again_soon(asked: Asked) -> None:
+    asked.port = "unknown"
+    await asked.sighting.now()
+    assert asked.sighting.blind == NOT_SEEN
+    asked.now_s += SOON_S
+    asked.port = "refused"
+    asked.sighting.awake()
+    await turns()
+    assert (asked.looks, asked.sighting.blind) == (2, None)
 
 
-def test_a_restart_while_it_sleeps_needs_no_look(tmp_path: Path) -> None:
-    async def inside(asked: Asked) -> None:
-        asked.port = "refused"
-        await asked.sighting.now()
-        asked.sighting.stop()
-        asked.awake = State.ASLEEP
-        assert asked.anew().blind is None
-        asked.sighting.awake()
-        await turns()
-        assert asked.looks == 1
-
-    play(tmp_path, inside)
+async def test_a_restart_while_it_sleeps_needs_no_look(asked: Asked) -> None:
+    asked.port = "refused"
+    await asked.sighting.now()
+    asked.sighting.stop()
+    asked.awake = State.ASLEEP
+    assert asked.anew().blind is None
+    asked.sighting.awake()
+    await turns()
+    assert asked.looks == 1
 
 
-@pytest.mark.parametrize("kept", [{}, {"about": 5, "look": 7}, {"look": {"port": "open"}}])
-def test_a_journal_that_makes_no_sense_is_no_look(tmp_path: Path, kept: dict[str, Any]) -> None:
-    async def inside(asked: Asked) -> None:
+async def test_a_journal_that_makes_no_sense_is_no_look(asked: Asked) -> None:
+    for kept in ({}, {"about": 5, "look": 7}, {"look": {"port": "open"}}):
         asked.journal.save("look.web", kept)
-        assert asked.anew().blind == NOT_LOOKED
-
-    play(tmp_path, inside)
+        assert asked.anew().blind == NOT_LOOKED, kept
 
 
-@pytest.mark.parametrize(
-    "change", [{"address": "127.0.0.2"}, {"port": 8080}, {"hosts": ("shop.example",)}]
-)
-def test_a_look_is_about_one_address_port_and_set_of_names(
-    tmp_path: Path, change: dict[str, Any]
-) -> None:
-    async def inside(asked: Asked) -> None:
-        asked.port = "refused"
+async def test_a_look_is_about_one_address_port_and_set_of_names(asked: Asked) -> None:
+    asked.port = "refused"
+    changes: list[dict[str, Any]] = [{"address": "127.0.0.2"}, {"port": 8080}]
+    for change in (*changes, {"hosts": ("shop.example",)}):
+        asked.server = SERVER
         await asked.sighting.now()
         asked.server = replace(SERVER, **change)
-        assert asked.sighting.blind == NOT_LOOKED
+        assert asked.sighting.blind == NOT_LOOKED, change
+        before = asked.looks
         asked.sighting.awake()
         await turns()
-        assert (asked.looks, asked.sighting.blind) == (2, None)
-
-    play(tmp_path, inside)
+        assert (asked.looks, asked.sighting.blind) == (before + 1, None), change
 
 
-def test_that_nobody_uses_https_holds_at_once_without_another_look(tmp_path: Path) -> None:
-    async def inside(asked: Asked) -> None:
-        await asked.sighting.now()
-        asked.server = UNUSED
-        assert (asked.sighting.blind, asked.looks) == (None, 1)
-
-    play(tmp_path, inside)
+async def test_that_nobody_uses_https_holds_at_once_without_another_look(asked: Asked) -> None:
+    await asked.sighting.now()
+    asked.server = UNUSED
+    assert (asked.sighting.blind, asked.looks) == (None, 1)
 
 
-def test_a_look_at_another_machine_is_thrown_away(tmp_path: Path) -> None:
-    async def inside(asked: Asked) -> None:
-        asked.port, asked.other = "refused", Reason("ready.stranger")
-        await asked.sighting.now()
-        assert asked.sighting.blind == NOT_LOOKED
-
-    play(tmp_path, inside)
+async def test_a_look_at_another_machine_is_thrown_away(asked: Asked) -> None:
+    asked.port, asked.other = "refused", Reason("ready.stranger")
+    await asked.sighting.now()
+    assert asked.sighting.blind == NOT_LOOKED
 
 
-def test_a_look_at_a_server_that_fell_asleep_meanwhile_is_thrown_away(tmp_path: Path) -> None:
-    async def inside(asked: Asked) -> None:
-        asked.port = "silent"
-        asked.amid = lambda: setattr(asked, "awake", State.ASLEEP)
-        await asked.sighting.now()
-        assert asked.sighting.blind == NOT_LOOKED
-
-    play(tmp_path, inside)
+async def test_a_look_at_a_server_that_fell_asleep_meanwhile_is_thrown_away(asked: Asked) -> None:
+    asked.port = "silent"
+    asked.amid = lambda: setattr(asked, "awake", State.ASLEEP)
+    await asked.sighting.now()
+    assert asked.sighting.blind == NOT_LOOKED
 
 
-def test_who_asks_twice_at_once_looks_once(tmp_path: Path) -> None:
-    async def inside(asked: Asked) -> None:
-        await asyncio.gather(asked.sighting.now(), asked.sighting.now())
-        assert asked.looks == 1
-
-    play(tmp_path, inside)
+async def test_who_asks_twice_at_once_looks_once(asked: Asked) -> None:
+    await asyncio.gather(asked.sighting.now(), asked.sighting.now())
+    assert asked.looks == 1
 
 
-def test_a_look_that_fails_leaves_it_awake(tmp_path: Path) -> None:
+async def test_a_look_that_fails_leaves_it_awake(asked: Asked) -> None:
     def fault() -> None:
         raise RuntimeError("a fault of ours")
 
-    async def inside(asked: Asked) -> None:
-        asked.amid = fault
-        await asked.sighting.now()
-        assert asked.sighting.blind == NOT_SEEN
-
-    play(tmp_path, inside)
+    asked.amid = fault
+    await asked.sighting.now()
+    assert asked.sighting.blind == NOT_SEEN
 
 
 @dataclass
@@ -231,151 +197,144 @@ class Door:
         return Look(time.time(), self.port)
 
 
-def runner(
-    tmp_path: Path, what: Callable[[Runner, Door], Awaitable[Any]], *, looked: bool = False
-) -> None:
-    async def inside() -> None:
-        journal, door = Journal(tmp_path), Door()
-        if looked:
-            nobody_around(journal, SERVER)
-        box = BoxContext(Page(tmp_path), journal, 1.8e9, look=door.look)
-        made = Runner(box, 0, SERVER, "lo")
-        try:
-            await what(made, door)
-        finally:
-            await asyncio.sleep(0)
-            made.stop(why=Reason("server.stopped"))
-            journal.close()
-
-    asyncio.run(inside())
+@pytest.fixture
+def door() -> Door:
+    return Door()
 
 
-def test_armed_in_the_file_it_sleeps_by_itself_only_after_a_look(tmp_path: Path) -> None:
-    async def inside(made: Runner, _: Door) -> None:
-        assert made.supervisor.inhibitors() == [NOT_LOOKED]
-        assert made.status()["https"] == {
-            "mode": "none",
-            "sight": NOT_LOOKED.plain(),
-            "around": None,
-            "through": None,
-        }
-
-    runner(tmp_path, inside)
+Start = Callable[..., AbstractAsyncContextManager[Runner]]
 
 
-def test_who_came_past_the_box_is_counted_and_known_after_a_restart(tmp_path: Path) -> None:
-    by_ssh = replace(SERVER, sleep=ssh.Settings())
+@pytest.fixture
+def start(tmp_path: Path, door: Door) -> Start:
+    """Start a runner, more than once if the test does; each takes up what the last one saved."""
+    return partial(running, tmp_path, SERVER, epoch_s=1.8e9, look=door.look)
 
-    async def inside(made: Runner, _: Door) -> None:
-        made.configure(by_ssh, "lo")
+
+@pytest.fixture
+def made(start: Start, enter: Callable[..., Runner]) -> Runner:
+    """A runner whose server nobody has looked at yet."""
+    return enter(start(looked=False))
+
+
+@pytest.fixture
+def looked(start: Start, enter: Callable[..., Runner]) -> Runner:
+    """A runner whose server nobody comes past."""
+    return enter(start())
+
+
+async def test_armed_in_the_file_it_sleeps_by_itself_only_after_a_look(made: Runner) -> None:
+    assert made.supervisor.inhibitors() == [NOT_LOOKED]
+    assert made.status()["https"] == {
+        "mode": "none",
+        "sight": NOT_LOOKED.plain(),
+        "around": None,
+        "through": None,
+    }
+
+
+async def test_who_came_past_the_box_is_counted_and_known_after_a_restart(start: Start) -> None:
+    async with start() as made:
+        made.configure(replace(SERVER, sleep=ssh.Settings()), "lo")
         assert made.status()["https"]["around"]["today"] == 0
         made.supervisor.past(3)
         told = {"today": 3, "yesterday": 0, "total": 3, "how": "ssh"}
         assert made.status()["https"]["around"] == told
-
-    async def after(made: Runner, _: Door) -> None:
+    async with start() as made:
         assert made.supervisor.around.total == 3
 
-    runner(tmp_path, inside)
-    runner(tmp_path, after)
 
-
-def test_what_an_agent_counted_is_told_and_known_after_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_what_an_agent_counted_is_told_and_known_after_a_restart(
+    start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_agent = replace(SERVER, sleep=agent.Settings())
-    visits = Counted("a" * 32, 3, 1)
-
     async def counted(_: agent.Driver) -> Counted:
-        return visits
+        return Counted("a" * 32, 3, 1)
 
-    async def inside(made: Runner, _: Door) -> None:
+    by_agent = replace(SERVER, sleep=agent.Settings())
+    async with start() as made:
         made.configure(by_agent, "lo")
         assert made.status()["https"]["around"] is None
         monkeypatch.setattr(agent.Driver, "counted", counted)
         monkeypatch.setattr(made.machine, "state", State.AWAKE)
         made.supervisor.look()
-        for _turn in range(5):
-            await asyncio.sleep(0)
+        await turns()
         told = {"today": 3, "yesterday": 0, "total": 3, "how": "agent"}
         assert made.status()["https"]["around"] == told
-        figures = {sample[0]: sample[2] for sample in measures._server(made.status())}
-        assert figures[measures.AROUND] == 3
-
-    async def after(made: Runner, _: Door) -> None:
+        assert came_past(made) == 3
+    async with start() as made:
         made.configure(by_agent, "lo")
         assert made.status()["https"]["around"]["total"] == 3
 
-    runner(tmp_path, inside)
-    runner(tmp_path, after)
+
+def came_past(made: Runner) -> float:
+    """What the measures say of visitors who came past the box."""
+    return {sample[0]: sample[2] for sample in measures._server(made.status())}[measures.AROUND]
 
 
-def test_a_server_that_refuses_for_visitors_past_the_box_has_them_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_server_that_refuses_for_visitors_past_the_box_has_them_counted(
+    made: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse() -> SleepResult:
         return SleepResult(Answer.REFUSED, Reason("sleep.no_words"), Past(443, 2))
 
-    async def inside(made: Runner, _: Door) -> None:
-        made.configure(replace(SERVER, sleep=ssh.Settings()), "lo")
-        monkeypatch.setattr(made.executor._sleeper, "asked", refuse)
-        await made.executor._sleep()
-        assert made.supervisor.around.total == 2
-        figures = {sample[0]: sample[2] for sample in measures._server(made.status())}
-        assert figures[measures.AROUND] == 2
-
-    runner(tmp_path, inside)
+    made.configure(replace(SERVER, sleep=ssh.Settings()), "lo")
+    monkeypatch.setattr(made.executor._sleeper, "asked", refuse)
+    await made.executor._sleep()
+    assert made.supervisor.around.total == came_past(made) == 2
 
 
-def test_a_box_that_only_sees_visitors_come_past_it_puts_nobody_to_sleep(tmp_path: Path) -> None:
-    async def inside(made: Runner, _: Door) -> None:
-        supervisor, today = made.supervisor, made.supervisor._day()
-        supervisor.around.through(today - 3)
-        supervisor.around.connected(0.0, today - 1, 1)
-        assert supervisor.inhibitors() == []
-        supervisor.past(2)
-        assert supervisor.inhibitors() == [Reason("server.blind", days=3, around=3)]
-        supervisor.through()
-        assert supervisor.inhibitors() == []
-
-    runner(tmp_path, inside, looked=True)
-
-
-def test_https_opened_later_keeps_it_awake_and_costs_no_proof(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_box_that_only_sees_visitors_come_past_it_puts_nobody_to_sleep(
+    looked: Runner,
 ) -> None:
-    async def inside(made: Runner, door: Door) -> None:
-        monkeypatch.setattr(made, "state", lambda: State.AWAKE)
-        monkeypatch.setattr(made, "stranger", lambda: None)
-        arming = made.supervisor.arming
-        arming.prove()
-        assert arming.why_not is None
-        await made.supervisor.sighting.now()
-        assert arming.why_not == AROUND
-        door.port = "refused"
-        await made.supervisor.sighting.now()
-        assert arming.why_not is None
-
-    runner(tmp_path, inside, looked=True)
+    supervisor, today = looked.supervisor, looked.supervisor._day()
+    supervisor.around.through(today - 3)
+    supervisor.around.connected(0.0, today - 1, 1)
+    assert supervisor.inhibitors() == []
+    supervisor.past(2)
+    assert supervisor.inhibitors() == [Reason("server.blind", days=3, around=3)]
+    supervisor.through()
+    assert supervisor.inhibitors() == []
 
 
-def test_a_new_mode_arms_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def inside(made: Runner, _: Door) -> None:
-        monkeypatch.setattr(made, "state", lambda: State.AWAKE)
-        monkeypatch.setattr(made, "stranger", lambda: None)
-        await made.supervisor.sighting.now()
-        made.configure(UNUSED, "lo")
-        assert made.supervisor.arming.why_not is None
+async def test_https_opened_later_keeps_it_awake_and_costs_no_proof(
+    looked: Runner, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looked, "state", lambda: State.AWAKE)
+    monkeypatch.setattr(looked, "stranger", lambda: None)
+    arming = looked.supervisor.arming
+    arming.prove()
+    assert arming.why_not is None
+    await looked.supervisor.sighting.now()
+    assert arming.why_not == AROUND
+    door.port = "refused"
+    await looked.supervisor.sighting.now()
+    assert arming.why_not is None
 
-    runner(tmp_path, inside)
+
+async def test_a_new_mode_arms_it_at_once(monkeypatch: pytest.MonkeyPatch, made: Runner) -> None:
+    monkeypatch.setattr(made, "state", lambda: State.AWAKE)
+    monkeypatch.setattr(made, "stranger", lambda: None)
+    await made.supervisor.sighting.now()
+    made.configure(UNUSED, "lo")
+    assert made.supervisor.arming.why_not is None
 
 
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path, armed="false").start()
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    made = Box(tmp_path_factory.mktemp("box"), armed="false").start()
     wait_for("a look", lambda: made.status()["https"]["sight"] is None, made.log)
     yield made
     made.close()
+
+
+@pytest.fixture
+def box(started: Box) -> Iterator[Box]:
+    """One box for all; after each test its server is awake and leads nowhere."""
+    yield started
+    started.server.leads = b""
+    started.post("wake")
+    started.wait(State.AWAKE)
+    assert started.post("look")[1]["sight"] is None
 
 
 def test_a_box_looks_by_itself_and_tells_of_it(box: Box) -> None:
