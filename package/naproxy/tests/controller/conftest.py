@@ -8,13 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leaping import LeapingLoop
 from naproxy.shm.page import Page
 
 
 @pytest.fixture(autouse=True)
-def loop() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
+def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
+    leaps = "leaping" in request.fixturenames
+    with asyncio.Runner(loop_factory=LeapingLoop if leaps else None) as runner:
         yield runner
+
+
+@pytest.fixture
+def leaping() -> None:
+    """Have time in the loop pass as soon as everybody waits for it."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,7 +1,6 @@
 """When the server is asked for the visits it counted."""
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 from naproxy.controller import counting
@@ -31,60 +30,40 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def play(what: Callable[[Server], None], *, after: Callable[[Server], None]) -> None:
-    async def inside() -> None:
-        server = Server()
-        what(server)
-        await turns()
-        after(server)
-        server.counting.stop()
-
-    asyncio.run(inside())
+async def test_it_is_asked_at_once_when_it_is_awake() -> None:
+    server = Server()
+    server.counting.awake()
+    await turns()
+    assert (server.asked, server.heard) == (1, [COUNTED])
 
 
-def test_it_is_asked_at_once_when_it_is_awake() -> None:
-    def after(server: Server) -> None:
-        assert (server.asked, server.heard) == (1, [COUNTED])
-
-    play(lambda server: server.counting.awake(), after=after)
-
-
-def test_a_server_that_sleeps_is_not_asked() -> None:
-    def asleep(server: Server) -> None:
-        server.is_awake = False
-        server.counting.awake()
-
-    def after(server: Server) -> None:
-        assert server.asked == 0
-
-    play(asleep, after=after)
+async def test_a_server_that_sleeps_is_not_asked() -> None:
+    server = Server()
+    server.is_awake = False
+    server.counting.awake()
+    await turns()
+    assert server.asked == 0
 
 
-def test_who_does_not_tell_is_not_heard() -> None:
-    def silent(server: Server) -> None:
-        server.answer = None
-        server.counting.awake()
-
-    def after(server: Server) -> None:
-        assert (server.asked, server.heard) == (1, [])
-
-    play(silent, after=after)
+async def test_who_does_not_tell_is_not_heard() -> None:
+    server = Server()
+    server.answer = None
+    server.counting.awake()
+    await turns()
+    assert (server.asked, server.heard) == (1, [])
 
 
-@pytest.mark.parametrize(
-    ("answer", "every_s"), [(COUNTED, counting.EVERY_S), (None, counting.LATER_S)]
-)
-def test_it_is_asked_each_minute_and_who_does_not_tell_more_rarely(
-    monkeypatch: pytest.MonkeyPatch, answer: Counted | None, every_s: float
+async def test_it_is_asked_each_minute_and_who_does_not_tell_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    waited: list[float] = []
     turn = asyncio.sleep
+    for answer, every_s in ((COUNTED, counting.EVERY_S), (None, counting.LATER_S)):
+        waited: list[float] = []
 
-    async def sleep(delay_s: float) -> None:
-        waited.append(delay_s)
-        await turn(0 if len(waited) < 3 else 3600)
+        async def sleep(delay_s: float, waited: list[float] = waited) -> None:
+            waited.append(delay_s)
+            await turn(0 if len(waited) < 3 else 3600)
 
-    async def inside() -> None:
         server = Server()
         server.answer = answer
         monkeypatch.setattr(counting.asyncio, "sleep", sleep)
@@ -92,19 +71,13 @@ def test_it_is_asked_each_minute_and_who_does_not_tell_more_rarely(
         while len(waited) < 3:
             await turn(0)
         server.counting.stop()
-        assert server.asked == 3
-        assert waited == [every_s] * 3
-
-    asyncio.run(inside())
+        assert (server.asked, waited) == (3, [every_s] * 3), answer
 
 
-def test_a_new_state_ends_the_questions_of_the_old_one() -> None:
-    def falls_asleep(server: Server) -> None:
-        server.counting.awake()
-        server.is_awake = False
-        server.counting.awake()
-
-    def after(server: Server) -> None:
-        assert server.asked == 0
-
-    play(falls_asleep, after=after)
+async def test_a_new_state_ends_the_questions_of_the_old_one() -> None:
+    server = Server()
+    server.counting.awake()
+    server.is_awake = False
+    server.counting.awake()
+    await turns()
+    assert server.asked == 0

@@ -1,12 +1,10 @@
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 from naproxy.controller.ping import Pinger, checksum
 from naproxy.server.seeing import Pinged
-
-Seen = list[Pinged]
 
 
 def allowed(kind: socket.SocketKind) -> bool:
@@ -22,93 +20,80 @@ needs_ping = pytest.mark.skipif(
 )
 
 
-def play(address: str, what: Callable[[Pinger, Seen], Awaitable[None]]) -> Seen:
-    seen: Seen = []
+class Pinging:
+    """Pings one address, and what was seen of that."""
 
-    async def inside() -> None:
-        pinger = Pinger(address, seen.append)
-        try:
-            await what(pinger, seen)
-        finally:
-            pinger.stop()
+    def __init__(self, address: str) -> None:
+        self.seen: list[Pinged] = []
+        self.pinger = Pinger(address, self.seen.append)
 
-    asyncio.run(inside())
-    return seen
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not true():
-            await asyncio.sleep(0.005)
-
-
-async def three(pinger: Pinger, seen: Seen) -> None:
-    pinger.every(0.01)
-    await until(lambda: len(seen) >= 3)
+    async def three_are_answered(self) -> None:
+        async with asyncio.timeout(30):
+            while len(self.seen) < 3:
+                await asyncio.sleep(0.005)
+        assert all(ping.answered for ping in self.seen)
+        assert [p.begun_s for p in self.seen] == sorted(p.begun_s for p in self.seen)
 
 
 @needs_ping
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_a_machine_that_is_on_answers(address: str) -> None:
-    seen = play(address, three)
-    assert all(ping.answered for ping in seen)
-    assert [p.begun_s for p in seen] == sorted(p.begun_s for p in seen)
+async def test_a_machine_that_is_on_answers(address: str) -> None:
+    here = Pinging(address)
+    here.pinger.every(0.01)
+    await here.three_are_answered()
 
 
-@needs_ping
-def test_a_raw_socket_does_where_datagrams_are_not_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not allowed(socket.SOCK_RAW):
-        pytest.skip("no raw sockets here")
+def only(*kinds: int) -> Callable[..., socket.socket]:
+    """Return what makes a socket, where only these kinds are allowed."""
     real = socket.socket
 
-    def only_raw(family: int, kind: int, protocol: int) -> socket.socket:
-        if kind & 0xF == socket.SOCK_DGRAM:
+    def made(family: int, kind: int, protocol: int) -> socket.socket:
+        if kind & 0xF not in kinds:
             raise PermissionError
         return real(family, kind, protocol)
 
-    async def raw(pinger: Pinger, seen: Seen) -> None:
-        with monkeypatch.context() as patch:
-            patch.setattr(socket, "socket", only_raw)
-            pinger.every(0.01)
-        await until(lambda: len(seen) >= 3)
-
-    assert all(ping.answered for ping in play("127.0.0.1", raw))
+    return made
 
 
-@needs_ping
-def test_answers_of_another_machine_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def cheated(pinger: Pinger, seen: Seen) -> None:
-        pinger._address = "127.0.0.2"
-        pinger.every(0.01)
-        pinger._address = "127.0.0.3"
-        pinger.every(0)
-        await until(lambda: len(seen) == 1)
-
-    assert [ping.answered for ping in play("127.0.0.2", cheated)] == [False]
-
-
-def test_where_no_ping_is_allowed_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forbidden(*_: object) -> socket.socket:
-        raise PermissionError
-
-    async def in_vain(pinger: Pinger, _: Seen) -> None:
-        with monkeypatch.context() as patch:
-            patch.setattr(socket, "socket", forbidden)
-            pinger.every(0.01)
-        await asyncio.sleep(0.05)
-
-    assert play("127.0.0.1", in_vain) == []
+@pytest.mark.skipif(not allowed(socket.SOCK_RAW), reason="no raw sockets here")
+async def test_a_raw_socket_does_where_datagrams_are_not_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = Pinging("127.0.0.1")
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "socket", only(socket.SOCK_RAW))
+        here.pinger.every(0.01)
+    await here.three_are_answered()
 
 
 @needs_ping
-def test_stopped_it_sees_nothing_any_more() -> None:
-    async def stopped(pinger: Pinger, seen: Seen) -> None:
-        await three(pinger, seen)
-        pinger.stop()
-        seen.clear()
-        await asyncio.sleep(0.05)
+async def test_answers_of_another_machine_are_not_taken(leaping: None) -> None:
+    here = Pinging("127.0.0.2")
+    here.pinger.every(0.01)
+    here.pinger._address = "127.0.0.3"
+    here.pinger.every(0)
+    await asyncio.sleep(60)
+    assert [ping.answered for ping in here.seen] == [False]
 
-    assert play("127.0.0.1", stopped) == []
+
+async def test_where_no_ping_is_allowed_nothing_is_seen(
+    leaping: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Pinging("127.0.0.1")
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "socket", only())
+        here.pinger.every(0.01)
+    await asyncio.sleep(60)
+    assert here.seen == []
+
+
+@needs_ping
+async def test_stopped_it_sees_nothing_any_more(leaping: None) -> None:
+    here = Pinging("127.0.0.1")
+    here.pinger.every(0.01)
+    here.pinger.stop()
+    await asyncio.sleep(60)
+    assert here.seen == []
 
 
 def test_the_checksum_is_that_of_rfc_1071() -> None:
