@@ -1,5 +1,4 @@
 from datetime import UTC
-from pathlib import Path
 
 import pytest
 from naproxy.controller.coming_back import ComingBack
@@ -10,25 +9,16 @@ from naproxy.shm.page import Page
 NOW = 1_800_000_000.0
 
 
-@pytest.fixture
-def shared(tmp_path: Path) -> Page:
-    return Page(tmp_path)
-
-
 def told_s(shared: Page) -> float:
     return (int(shared.server(1).retry_at_us) - page.monotonic_us()) / 1e6
 
 
 def test_robots_are_told_to_come_in_the_offices_hours(shared: Page) -> None:
-    ComingBack(shared, 1, lambda: UTC).look(100, NOW, State.ASLEEP, NOW + 7200)
-    assert told_s(shared) == pytest.approx(7260, abs=5)
-
-
-def test_nothing_is_told_where_nothing_is_known(shared: Page) -> None:
     coming_back = ComingBack(shared, 1, lambda: UTC)
     coming_back.look(100, NOW, State.ASLEEP, NOW + 7200)
+    assert told_s(shared) == pytest.approx(7260, abs=5)
     coming_back.look(200, NOW + 100, State.ASLEEP, None)
-    assert shared.server(1).retry_at_us == 0
+    assert shared.server(1).retry_at_us == 0, "nothing is known"
 
 
 def test_nothing_is_told_by_a_clock_that_is_not_set(shared: Page) -> None:

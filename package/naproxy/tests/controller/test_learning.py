@@ -1,7 +1,5 @@
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
 from naproxy.controller.learning import LET_IN, Learner, path_hash
 from naproxy.core.classify import CRAWL_PAGES, SCAN_PATHS
 from naproxy.core.state import Klass
@@ -24,11 +22,6 @@ EVENT = Event(
     status=200,
     method=0,
 )
-
-
-@pytest.fixture
-def shared(tmp_path: Path) -> Page:
-    return Page(tmp_path)
 
 
 def learned(shared: Page) -> dict[int, int]:

@@ -1,9 +1,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pytest
 from naproxy.controller.webhooks import AGAIN_S, CANDIDATES, OLD_S, PEOPLE, Webhooks
 from naproxy.core.state import Klass
 from naproxy.shm import page
@@ -26,11 +24,6 @@ NEWS = Event(
     status=204,
     method=POST,
 )
-
-
-@pytest.fixture
-def shared(tmp_path: Path) -> Page:
-    return Page(tmp_path)
 
 
 def told(shared: Page) -> list[int]:
@@ -68,22 +61,14 @@ def test_a_burst_of_posts_makes_none(shared: Page) -> None:
     assert told(shared) == []
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"method": GET},
-        {"status": 404},
-        {"status": 302},
-        {"klass": Klass.PERSON},
-        {"klass": Klass.SCANNER},
-        {"klass": Klass.MONITOR},
-        {"klass": 7},
+def test_nothing_else_does(shared: Page) -> None:
+    for other in (
+        *({"method": GET}, {"status": 404}, {"status": 302}),
+        *({"klass": klass} for klass in (Klass.PERSON, Klass.SCANNER, Klass.MONITOR, 7)),
         {"flags": page.E_NEEDED | page.E_OWN},
-    ],
-)
-def test_nothing_else_does(shared: Page, other: dict[str, Any]) -> None:
-    Webhooks(shared, 1).heard(twice(replace(NEWS, **other)))
-    assert told(shared) == []
+    ):
+        Webhooks(shared, 1).heard(twice(replace(NEWS, **other)))
+        assert told(shared) == [], other
 
 
 def test_what_people_load_as_a_page_is_none(shared: Page) -> None:
@@ -149,9 +134,7 @@ def test_they_are_kept_over_a_restart(shared: Page, tmp_path: Path) -> None:
     assert told(anew) == [HOOK]
 
 
-@pytest.mark.parametrize(
-    "saved", [{}, {"webhook_paths": 5}, {"webhook_paths": ["a", -1, 0, 1 << 64, None]}]
-)
-def test_what_makes_no_sense_is_left(shared: Page, saved: dict[str, Any]) -> None:
-    Webhooks(shared, 1).take_up(saved)
-    assert told(shared) == []
+def test_what_makes_no_sense_is_left(shared: Page) -> None:
+    for saved in ({}, {"webhook_paths": 5}, {"webhook_paths": ["a", -1, 0, 1 << 64, None]}):
+        Webhooks(shared, 1).take_up(saved)
+        assert told(shared) == [], saved
