@@ -1,11 +1,10 @@
 import json
-import os
 import signal
 import socket
 import sqlite3
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,40 +17,6 @@ from naproxy.history.read import recorded
 from naproxy.history.read.queries import open_history
 from naproxy.shm import page
 from naproxy.shm.page import Outcome
-
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
-    pytest.mark.skipif(not Path("/usr/sbin/etherwake").exists(), reason="etherwake not installed"),
-]
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., Box]]:
-    made: list[Box] = []
-
-    def new(**server: Any) -> Box:
-        made.append(Box(tmp_path, **server))
-        return made[-1]
-
-    yield new
-    for box in made:
-        box.close()
-
-
-@pytest.fixture
-def box(make: Callable[..., Box]) -> Box:
-    started = make().start()
-    started.wait(State.AWAKE)
-    return started
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    """One box for the tests that must find it as it was."""
-    started = Box(tmp_path_factory.mktemp("shared")).start()
-    started.wait(State.AWAKE)
-    yield started
-    started.close()
 
 
 def test_a_server_sleeps_when_told_and_wakes_by_a_magic_packet_when_needed(box: Box) -> None:
@@ -144,23 +109,26 @@ def test_a_refusal_is_told_in_the_servers_words_and_its_exit_status(box: Box) ->
 
 
 def test_a_request_while_it_falls_asleep_is_served_after_the_wake(box: Box) -> None:
-    box.ssh(f"sleep 0.5; touch {box.server.power}")
+    asked = box.directory / "asked"
+    box.ssh(f"touch {asked}.1; while ! [ -e {asked}.2 ]; do sleep 0.02; done; touch {box.server.power}")
     box.order_sleep()
-    wait_for("the command", lambda: "falling_asleep" in box.log())
-    time.sleep(0.3)
+    wait_for("the command", Path(f"{asked}.1").exists)
     box.ask_for_wake()
+    wait_for("the ledger", lambda: len(wakes(box)) == 1)
+    Path(f"{asked}.2").touch()
     box.wait(State.AWAKE)
     states = [t["to"] for t in transitions(box)][::-1]
     assert states == ["awake", "falling_asleep", "asleep", "waking", "awake"]
 
 
-def test_an_open_connection_is_an_inhibitor(box: Box) -> None:
-    box.record().piping_now = 3
-    status, answer = box.post("sleep")
+def test_an_open_connection_is_an_inhibitor(shared: Box) -> None:
+    shared.record().piping_now = 3
+    status, answer = shared.post("sleep")
+    shared.record().piping_now = 0
     assert (status, answer["code"]) == (409, "server.connections")
     assert answer["params"] == {"number": 3}
     assert answer["error"] == "Somebody has a connection to it open (3)."
-    assert box.record().state == State.AWAKE
+    assert shared.record().state == State.AWAKE
 
 
 def test_connections_that_are_passed_on_are_requests_in_the_history(box: Box) -> None:
@@ -175,9 +143,10 @@ def test_connections_that_are_passed_on_are_requests_in_the_history(box: Box) ->
         assert db.execute(asked).fetchall() == [(Klass.PERSON, Outcome.PIPE, 3)]
 
 
-def test_requests_at_the_server_keep_it_awake(box: Box) -> None:
-    box.record().fetching_now = 3
-    done = box.naproxy("sleep", "web")
+def test_requests_at_the_server_keep_it_awake(shared: Box) -> None:
+    shared.record().fetching_now = 3
+    done = shared.naproxy("sleep", "web")
+    shared.record().fetching_now = 0
     assert done.returncode == 1
     assert str(Reason("server.requests_came", number=3)) in done.stderr
 
@@ -293,15 +262,15 @@ def test_a_bad_configuration_is_refused_at_the_start_in_words(make: Callable[...
     assert "box.notise: is not known; did you mean notice?" in box.log()
 
 
-def test_what_the_page_leaves_out_as_a_sum_is_in_the_status(box: Box) -> None:
-    record = box.record()
+def test_what_the_page_leaves_out_as_a_sum_is_in_the_status(shared: Box) -> None:
+    record = shared.record()
     record.requests[Klass.PERSON][Outcome.HIT] = 5
     record.requests[Klass.API][Outcome.HELD] = 2
     record.requests[Klass.PERSON][Outcome.WAITING_PAGE] = 1
     record.requests[Klass.PERSON][Outcome.STATUS] = 10
     record.requests[Klass.CRAWLER][Outcome.HIT] = 100
     record.delays[11] = 2
-    counters = box.status()["counters"]
+    counters = shared.status()["counters"]
     assert counters["total"] == 8
     assert (counters["delays"][0], counters["delays"][11]) == (5, 2)
 
@@ -319,13 +288,13 @@ def test_a_bad_configuration_names_the_key_and_changes_nothing(shared: Box) -> N
     assert shared.status()["state"] == "awake"
 
 
-def test_a_new_address_is_used_at_once(box: Box) -> None:
-    moved = box.file.read_text().replace("127.0.0.1", "127.0.0.2").encode()
-    status, answer = box.call("PUT", "/v1/config", moved)
+def test_a_new_address_is_used_at_once(shared: Box) -> None:
+    moved = shared.file.read_text().replace("127.0.0.1", "127.0.0.2").encode()
+    status, answer = shared.call("PUT", "/v1/config", moved)
     assert status == 200
     assert answer["server"][0]["address"] == "127.0.0.2"
-    assert box.file.read_bytes() == moved
-    assert bytes(box.record().address)[:4] == bytes([127, 0, 0, 2])
+    assert shared.file.read_bytes() == moved
+    assert bytes(shared.record().address)[:4] == bytes([127, 0, 0, 2])
 
 
 def test_what_is_an_argument_is_refused_in_a_request(shared: Box) -> None:
@@ -357,33 +326,33 @@ def test_an_older_file_holds_where_no_argument_is_given_and_the_log_warns(
     assert box.call("PUT", "/v1/config", text.encode())[0] == 200
 
 
-def test_servers_come_and_go_and_the_others_keep_their_counters(box: Box) -> None:
-    box.record().delayed = 7
-    text = box.file.read_text()
+def test_servers_come_and_go_and_the_others_keep_their_counters(shared: Box) -> None:
+    shared.record().delayed = 7
+    text = shared.file.read_text()
     second = text[text.index("[[server]]") :].replace('"web"', '"shop"')
-    assert box.call("PUT", "/v1/config", (text + second).encode())[0] == 200
-    assert box.layout().nservers == 2
-    assert box.layout().server[1].id == b"shop"
-    assert box.call("PUT", "/v1/config", text.encode())[0] == 200
-    assert box.layout().nservers == 1
-    assert box.layout().server[1].id == b""
-    assert box.record().delayed == 7
-    assert box.call("POST", "/v1/servers/shop/wake", b"{}")[0] == 404
+    assert shared.call("PUT", "/v1/config", (text + second).encode())[0] == 200
+    assert shared.layout().nservers == 2
+    assert shared.layout().server[1].id == b"shop"
+    assert shared.call("PUT", "/v1/config", text.encode())[0] == 200
+    assert shared.layout().nservers == 1
+    assert shared.layout().server[1].id == b""
+    assert shared.record().delayed == 7
+    assert shared.call("POST", "/v1/servers/shop/wake", b"{}")[0] == 404
 
 
-def test_sighup_reads_the_file_again(box: Box) -> None:
-    box.file.write_text(box.file.read_text().replace("[box]", '[box]\nnotice = "hello"'))
-    assert box.process
-    box.process.send_signal(signal.SIGHUP)
-    wait_for("the notice", lambda: box.layout().notice == b"hello")
+def test_sighup_reads_the_file_again(shared: Box) -> None:
+    shared.file.write_text(shared.file.read_text().replace("[box]", '[box]\nnotice = "hello"'))
+    assert shared.process
+    shared.process.send_signal(signal.SIGHUP)
+    wait_for("the notice", lambda: shared.layout().notice == b"hello")
 
 
-def test_sighup_with_a_bad_file_changes_nothing(box: Box) -> None:
-    box.file.write_text("nonsense")
-    assert box.process
-    box.process.send_signal(signal.SIGHUP)
-    wait_for("the complaint", lambda: "not used" in box.log())
-    assert box.status()["state"] == "awake"
+def test_sighup_with_a_bad_file_changes_nothing(shared: Box) -> None:
+    shared.file.write_text("nonsense")
+    assert shared.process
+    shared.process.send_signal(signal.SIGHUP)
+    wait_for("the complaint", lambda: "not used" in shared.log())
+    assert shared.status()["state"] == "awake"
 
 
 # Requests that ended
@@ -405,9 +374,7 @@ def test_requests_in_the_ring_reach_the_policy_and_the_history(box: Box) -> None
         file.write(struct.pack("=Q", 30))
     spent = Reason("policy.budget", used=2, allowed=3)
     wait_for("30 requests", lambda: spent in reason_of(box.status()["decision"]["reason"]).parts())
-    assert box.process
-    box.process.send_signal(signal.SIGTERM)
-    box.process.wait(PATIENCE_S)
+    box.end()
     with closing(open_history(box.data_dir)) as db:
         kept = recorded.requests(db, "web", 0, time.time() + 60)
         assert sum(each[1] for each in recorded.blocks(db, "web", 0, time.time() + 60)) > 0
@@ -497,22 +464,13 @@ def test_clients_that_say_nothing_do_not_stop_the_loop(shared: Box) -> None:
         sock.close()
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"mode": "awake", "until_s": "soon"},
-        {"mode": "awake", "until_s": True},
-        {"mode": "awake", "until_s": 1},
-        {"mode": "awake", "until_s": 1e300},
-        {"mode": "auto", "until_s": 4e9},
-        {"mode": None},
-        {},
-    ],
-)
-def test_a_mode_that_is_none_is_refused_and_changes_nothing(
-    shared: Box, body: dict[str, Any]
-) -> None:
-    status, answer = shared.post("mode", **body)
-    assert status == 400
-    assert answer["where"] in ("mode", "until_s")
+def test_a_mode_that_is_none_is_refused_and_changes_nothing(shared: Box) -> None:
+    bodies: list[dict[str, Any]] = [
+        *({"mode": "awake", "until_s": until_s} for until_s in ("soon", True, 1, 1e300)),
+        *({"mode": "auto", "until_s": 4e9}, {"mode": None}, {}),
+    ]
+    for body in bodies:
+        status, answer = shared.post("mode", **body)
+        assert status == 400, body
+        assert answer["where"] in ("mode", "until_s"), body
     assert shared.status()["mode"] == "auto"

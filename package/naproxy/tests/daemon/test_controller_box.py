@@ -3,11 +3,10 @@
 import base64
 import io
 import json
-import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,10 @@ import pytest
 from box import Box, wait_for
 from naproxy.core.state import State
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
-    pytest.mark.skipif(not Path("/usr/sbin/etherwake").exists(), reason="etherwake not installed"),
-]
 
-SECRET = '[mqtt]\nhost = "192.0.2.5"\npassword = "hush-hush"\n'
-
-
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    started = Box(tmp_path)
-    started.file.write_text(started.file.read_text() + SECRET)
-    started.start()
-    started.wait(State.AWAKE)
-    yield started
-    started.close()
+@pytest.fixture(scope="module")
+def more_settings() -> str:
+    return '[mqtt]\nhost = "192.0.2.5"\npassword = "hush-hush"\n'
 
 
 def ask(box: Box, method: str, what: str, /, **body: Any) -> Any:
@@ -86,10 +73,8 @@ def test_a_backup_is_made_and_restored_and_the_controller_goes_on(box: Box) -> N
     after = box.call("GET", "/v1/config")[1]
     assert after["box"] == before["box"]
     assert 'password = "hush-hush"' in box.file.read_text()
-    assert (box.process.pid if box.process else 0, box.process and box.process.poll()) == (
-        pid,
-        None,
-    )
+    assert box.process
+    assert (box.process.pid, box.process.poll()) == (pid, None)
     box.wait(State.AWAKE)
     assert not (box.data_dir / "restore").exists()
     assert not (box.data_dir / "box" / "upload.tar.gz").exists()
@@ -122,7 +107,7 @@ def test_a_bad_backup_is_refused_and_nothing_changes(box: Box) -> None:
     assert box.process.poll() is None
 
 
-def test_what_nobody_fetched_is_gone_after_a_restart(box: Box) -> None:
+def test_the_controller_begins_anew_without_what_nobody_fetched(box: Box) -> None:
     ask(box, "POST", "/backup", secrets=True)
     send(box, b"half a backup")
     folder = box.data_dir / "box"
@@ -131,26 +116,20 @@ def test_what_nobody_fetched_is_gone_after_a_restart(box: Box) -> None:
     ask(box, "POST", "/restart", service="naproxy")
     wait_for_another_start(box, began_s)
     assert list(folder.iterdir()) == []
-
-
-def test_parts_that_do_not_follow_each_other_are_refused(box: Box) -> None:
-    assert box.call("PUT", "/v1/box/restore/part?offset=0", b"abc")[0] == 200
-    status, answer = box.call("PUT", "/v1/box/restore/part?offset=7", b"abc")
-    assert (status, answer["error"]) == (409, "must go on at 3")
-    assert box.call("PUT", "/v1/box/restore/part?offset=-1", b"abc")[0] == 400
-
-
-def test_the_controller_begins_anew_and_keeps_what_it_learned(box: Box) -> None:
-    began_s = started_s(box)
-    ask(box, "POST", "/restart", service="naproxy")
-    wait_for_another_start(box, began_s)
     box.wait(State.AWAKE)
     assert box.log().count("looks after web") == 2
 
 
-def test_diagnostics_have_the_state_and_no_secret(box: Box) -> None:
-    made = ask(box, "POST", "/diagnostics")
-    data = fetched(box, "diagnostics")
+def test_parts_that_do_not_follow_each_other_are_refused(shared: Box) -> None:
+    assert shared.call("PUT", "/v1/box/restore/part?offset=0", b"abc")[0] == 200
+    status, answer = shared.call("PUT", "/v1/box/restore/part?offset=7", b"abc")
+    assert (status, answer["error"]) == (409, "must go on at 3")
+    assert shared.call("PUT", "/v1/box/restore/part?offset=-1", b"abc")[0] == 400
+
+
+def test_diagnostics_have_the_state_and_no_secret(shared: Box) -> None:
+    made = ask(shared, "POST", "/diagnostics")
+    data = fetched(shared, "diagnostics")
     assert len(data) == made["bytes"]
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         texts = {
@@ -163,84 +142,86 @@ def test_diagnostics_have_the_state_and_no_secret(box: Box) -> None:
     assert [name for name, text in texts.items() if "hush-hush" in text] == []
 
 
-def test_the_log_is_shown_filtered_and_bounded(box: Box) -> None:
-    status, answer = box.call("GET", "/v1/box/logs?contains=LOOKS%20after&limit=5")
+def test_the_log_is_shown_filtered_and_bounded(shared: Box) -> None:
+    status, answer = shared.call("GET", "/v1/box/logs?contains=LOOKS%20after&limit=5")
     assert status == 200
     assert len(answer["lines"]) == 1
     assert "looks after web" in answer["lines"][0]
-    box.datagram(b"\x1b[31m<script>alert(1)</script>\n")
-    wait_for("the line", lambda: "datagram ignored" in box.log())
-    said = box.call("GET", "/v1/box/logs")[1]["lines"]
+    shared.datagram(b"\x1b[31m<script>alert(1)</script>\n")
+    wait_for("the line", lambda: "datagram ignored" in shared.log())
+    said = shared.call("GET", "/v1/box/logs")[1]["lines"]
     assert all(line.isprintable() for line in said)
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
+def test_what_there_is_not_is_refused(shared: Box) -> None:
+    for path, status in (
         ("/logs?source=/etc/shadow", 400),
         ("/logs?limit=-1", 400),
         ("/logs?limit=1e300", 400),
         ("/nothing", 404),
         ("/users/part", 404),
-    ],
-)
-def test_what_there_is_not_is_refused(box: Box, path: str, status: int) -> None:
-    assert box.call("GET", f"/v1/box{path}")[0] == status
+    ):
+        assert shared.call("GET", f"/v1/box{path}")[0] == status, path
 
 
-def test_the_box_says_what_it_is(box: Box) -> None:
-    answer = ask(box, "GET", "")
+def test_the_box_says_what_it_is(shared: Box) -> None:
+    answer = ask(shared, "GET", "")
     assert answer["platform"] == "none"
     assert answer["network"]["interface"] == "lo"
     assert answer["clock"]["set"] is True
     assert answer["services"] == ["naproxy"]
-    assert box.call("POST", "/v1/box/reboot", b"{}")[0] == 409
+    assert shared.call("POST", "/v1/box/reboot", b"{}")[0] == 409
 
 
-def test_a_helper_or_a_platform_cannot_be_given_by_a_request(box: Box) -> None:
-    version = box.call("GET", "/v1/config")[1]["version"]
+def test_a_helper_or_a_platform_cannot_be_given_by_a_request(shared: Box) -> None:
+    version = shared.call("GET", "/v1/config")[1]["version"]
     for key, value in (("helper", "/bin/sh"), ("platform", "naproxy"), ("system_dir", "/etc")):
         change = {"op": "set", "where": f"box.{key}", "value": value}
         body = json.dumps({"changes": [change], "version": version}).encode()
-        status, answer = box.call("PATCH", "/v1/config", body)
+        status, answer = shared.call("PATCH", "/v1/config", body)
         assert (status, answer["where"]) == (422, f"box.{key}")
 
 
-def test_the_machine_is_changed_by_the_helper_alone(tmp_path: Path) -> None:
-    box = Box(tmp_path)
-    helper = tmp_path / "helper"
-    helper.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\n')
+def test_the_machine_is_changed_by_the_helper_alone(make: Callable[..., Box]) -> None:
+    box = make()
+    folder = box.directory
+    helper = folder / "helper"
+    helper.write_text(f'#!/bin/sh\necho "$*" >>{folder}/calls\n')
     helper.chmod(0o755)
-    box.arguments += ["--platform=naproxy", f"--helper={helper}", f"--system-dir={tmp_path}/system"]
+    box.arguments += ["--platform=naproxy", f"--helper={helper}", f"--system-dir={folder}/system"]
     box.start()
-    try:
-        ask(box, "PUT", "/network", method="static", address="192.0.2.5/24")
-        ask(box, "POST", "/network/keep")
-        ask(box, "PUT", "/time", time_zone="Europe/Zurich", ntp=["pool.ntp.org"])
-        ask(box, "PUT", "/name", name="box-2")
-        ask(box, "POST", "/restart", service="varnish")
-        assert ask(box, "GET", "")["settings"]["address"] == "192.0.2.5/24"
-        status, answer = box.call("PUT", "/v1/box/network", b'{"method": "static"}')
-        assert (status, answer["where"]) == (422, "address")
-    finally:
-        box.close()
-    assert (tmp_path / "calls").read_text().splitlines() == [
-        f"apply network {tmp_path}/system/network.try",
-        f"apply time {tmp_path}/system/time.conf",
-        f"apply name {tmp_path}/system/name.conf",
+    ask(box, "PUT", "/network", method="static", address="192.0.2.5/24")
+    ask(box, "POST", "/network/keep")
+    ask(box, "PUT", "/time", time_zone="Europe/Zurich", ntp=["pool.ntp.org"])
+    ask(box, "PUT", "/name", name="box-2")
+    ask(box, "POST", "/restart", service="varnish")
+    assert ask(box, "GET", "")["settings"]["address"] == "192.0.2.5/24"
+    status, answer = box.call("PUT", "/v1/box/network", b'{"method": "static"}')
+    assert (status, answer["where"]) == (422, "address")
+    assert (folder / "calls").read_text().splitlines() == [
+        f"apply network {folder}/system/network.try",
+        f"apply time {folder}/system/time.conf",
+        f"apply name {folder}/system/name.conf",
         "restart varnish",
     ]
 
 
+def bans(name: Path) -> str:
+    done = subprocess.run(
+        ["varnishadm", "-n", name, "ban.list"], capture_output=True, text=True, check=False
+    )
+    return done.stdout if done.returncode == 0 else ""
+
+
 @pytest.mark.skipif(not shutil.which("varnishd"), reason="varnish not installed")
-def test_varnishs_cache_is_emptied(tmp_path: Path) -> None:
+def test_varnishs_cache_is_emptied(make: Callable[..., Box], tmp_path: Path) -> None:
     name = tmp_path / "varnish"
     server = subprocess.Popen(
         ["varnishd", "-F", "-n", name, "-a", "127.0.0.1:0", "-b", "none"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    box = Box(tmp_path)
+    box = make()
     box.arguments += ["--varnish-name", str(name)]
     box.start()
     try:
@@ -255,11 +236,3 @@ def test_varnishs_cache_is_emptied(tmp_path: Path) -> None:
     finally:
         server.kill()
         server.wait(15)
-        box.close()
-
-
-def bans(name: Path) -> str:
-    done = subprocess.run(
-        ["varnishadm", "-n", name, "ban.list"], capture_output=True, text=True, check=False
-    )
-    return done.stdout if done.returncode == 0 else ""

@@ -1,40 +1,23 @@
 """Changing single settings through the control API of a real controller."""
 
 import json
-import os
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from box import Box, wait_for
-from naproxy.core.state import State
-
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
-    pytest.mark.skipif(not Path("/usr/sbin/etherwake").exists(), reason="etherwake not installed"),
-]
+from web_server import WebServer, serving
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    """One box; each test begins with the file that it began with."""
-    started = Box(tmp_path_factory.mktemp("box"))
-    secret = '[mqtt]\nhost = "192.0.2.5"\npassword = "hush" # do not tell\n'
-    started.file.write_text("# ours\n" + started.file.read_text() + secret)
-    started.start()
-    started.wait(State.AWAKE)
-    yield started
-    started.close()
+def more_settings() -> str:
+    return '# ours\n[mqtt]\nhost = "192.0.2.5"\npassword = "hush" # do not tell\n'
 
 
-@pytest.fixture(autouse=True)
-def as_it_was(box: Box) -> Iterator[None]:
-    before = box.file.read_bytes()
-    yield
-    assert box.call("PUT", "/v1/config", before)[0] == 200
+@pytest.fixture
+def box(shared: Box) -> Box:
+    return shared
 
 
 def get(box: Box) -> dict[str, Any]:
@@ -72,36 +55,25 @@ def test_a_secret_is_not_shown_survives_and_is_named(box: Box) -> None:
     assert 'password = "hush" # do not tell' in box.file.read_text()
 
 
-class _Grid(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b'{"carbonIntensity": 118.4}')
-
-    def log_message(self, *_: object) -> None: ...
-
-
 def test_an_api_for_carbon_dioxide_is_asked_at_once_and_forgotten_at_once(box: Box) -> None:
     def told() -> Any:
         return box.call("GET", "/v1/status")[1]["box"]["co2"]
 
     assert told() is None
     assert box.call("POST", "/v1/co2/look", b"{}")[0] == 409
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Grid) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/"
-        assert patch(box, put("office.co2_url", url))[0] == 200
+    grid = WebServer(b'{"carbonIntensity": 118.4}')
+    with serving(grid):
+        assert patch(box, put("office.co2_url", f"http://127.0.0.1:{grid.server_port}/"))[0] == 200
         wait_for("an answer", lambda: told()["co2_g_per_kwh"] == 118.4, box.log)
-        server.shutdown()
     status, answer = box.call("POST", "/v1/co2/look", b"{}")
     assert (status, answer["co2"]["problem"]["code"]) == (200, "co2.unreachable")
     assert patch(box, put("office.co2_url", ""))[0] == 200
     assert told() is None
 
 
-@pytest.mark.parametrize(
-    ("where", "value", "words"),
-    [
+def test_a_bad_change_is_refused_where_it_is_wrong_and_changes_nothing(box: Box) -> None:
+    before, version = box.file.read_bytes(), get(box)["version"]
+    changes: list[tuple[str, Any, str]] = [
         ("server.web.promise.fraction", 2, "must be 0 to 1"),
         ("server.web.promise.fraction", "a", "must be a number"),
         ("server.web.promise.fractoin", 0.1, "did you mean fraction"),
@@ -114,25 +86,19 @@ def test_an_api_for_carbon_dioxide_is_asked_at_once_and_forgotten_at_once(box: B
         ("box.notice", "x" * 600, "must be at most 511 bytes long"),
         ("nothing", {}, "is not known"),
         ("server.shop.port", 80, "there is no server shop"),
-    ],
-)
-def test_a_bad_change_is_refused_where_it_is_wrong_and_changes_nothing(
-    box: Box, where: str, value: Any, words: str
-) -> None:
-    before, version = box.file.read_bytes(), get(box)["version"]
-    status, answer = patch(box, put("box.notice", "Hi"), put(where, value))
-    said = [problem["error"] for problem in answer.get("problems", ())]
-    assert status == 422
-    assert any(words in each for each in said), said
-    assert answer["problems"][0]["where"].startswith(where.split(".", maxsplit=1)[0])
-    assert box.file.read_bytes() == before
-    assert get(box)["version"] == version
-    assert get(box)["box"]["notice"] == ""
+    ]
+    for where, value, words in changes:
+        status, answer = patch(box, put("box.notice", "Hi"), put(where, value))
+        said = [problem["error"] for problem in answer.get("problems", ())]
+        assert status == 422, where
+        assert any(words in each for each in said), said
+        assert answer["problems"][0]["where"].startswith(where.split(".", maxsplit=1)[0])
+        assert box.file.read_bytes() == before, where
+        assert (get(box)["version"], get(box)["box"]["notice"]) == (version, ""), where
 
 
-@pytest.mark.parametrize(
-    ("body", "where"),
-    [
+def test_a_request_of_the_wrong_form_is_refused(box: Box) -> None:
+    for body, where in (
         (b"[]", None),
         (b"{", None),
         (b"{}", "version"),
@@ -140,15 +106,10 @@ def test_a_bad_change_is_refused_where_it_is_wrong_and_changes_nothing(
         (b'{"version": "x"}', "changes"),
         (b'{"version": "x", "changes": [], "force": true}', "force"),
         (b'{"version": "x", "changes": [{"op": "set", "where": "a"}]}', "changes[0].value"),
-        (
-            b'{"version": "x", "changes": [{"op": "set", "where": "a", "value": NaN}]}',
-            None,
-        ),
-    ],
-)
-def test_a_request_of_the_wrong_form_is_refused(box: Box, body: bytes, where: str | None) -> None:
-    status, answer = box.call("PATCH", "/v1/config", body)
-    assert (status, answer["where"]) == (400, where)
+        (b'{"version": "x", "changes": [{"op": "set", "where": "a", "value": NaN}]}', None),
+    ):
+        status, answer = box.call("PATCH", "/v1/config", body)
+        assert (status, answer["where"]) == (400, where), body
 
 
 def test_a_change_of_settings_that_were_changed_meanwhile_is_refused(box: Box) -> None:
@@ -217,18 +178,15 @@ def test_the_keys_are_listed_with_types_ranges_choices_and_places(box: Box) -> N
     assert places["meter[]"]["choice"]["names"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
+def test_what_there_is_not_is_said(box: Box) -> None:
+    for method, path, status in (
         ("DELETE", "/v1/config", 405),
         ("PATCH", "/v1/config/keys", 405),
         ("GET", "/v1/config/reload", 405),
         ("GET", "/v1/config/other", 404),
         ("PATCH", "/v1/status", 405),
-    ],
-)
-def test_what_there_is_not_is_said(box: Box, method: str, path: str, status: int) -> None:
-    assert box.call(method, path, b"{}")[0] == status
+    ):
+        assert box.call(method, path, b"{}")[0] == status, (method, path)
 
 
 BMC = {
@@ -284,38 +242,33 @@ def test_a_file_of_somebody_else_in_the_folder_stays(box: Box) -> None:
     other.unlink()
 
 
-@pytest.mark.parametrize(
-    ("where", "value", "field", "words"),
-    [
-        ("sleep", BMC | {"password_file": {"secret": "two\nlines"}}, "password_file", "one line"),
-        ("sleep", BMC | {"password_file": {"secret": ""}}, "password_file", "one line"),
-        ("sleep", BMC | {"password_file": {"secret": "\0"}}, "password_file", "one line"),
-        ("sleep", BMC | {"password_file": {"secret": "\ud800"}}, "password_file", "one line"),
-        ("sleep", BMC | {"password_file": {"secret": "x" * 21}}, "password_file", "20 bytes"),
-        ("sleep", BMC | {"password_file": {"secret": 7}}, "password_file", "must be a text"),
+def test_what_is_no_secret_is_refused_and_nothing_is_kept(box: Box) -> None:
+    before = box.file.read_bytes()
+    cases: list[tuple[str, Any, str, str]] = [
+        *(
+            ("sleep", BMC | {"password_file": {"secret": secret}}, "password_file", words)
+            for secret, words in (
+                *(("two\nlines", "one line"), ("", "one line"), ("\0", "one line")),
+                *(("\ud800", "one line"), ("x" * 21, "20 bytes"), (7, "must be a text")),
+            )
+        ),
         ("sleep.host", {"secret": "a"}, "host", "host name or an address"),
         ("id", {"secret": "a"}, "", "must be"),
         (
-            "sleep",
-            {"driver": "agent", "key_file": {"secret": "ab" * 31}},
-            "key_file",
-            "64 hex digits",
+            *("sleep", {"driver": "agent", "key_file": {"secret": "ab" * 31}}),
+            *("key_file", "64 hex digits"),
         ),
         ("sleep.driver", {"secret": "none"}, "driver", "must be one of"),
         ("../../etc/x", {"secret": "a"}, "", "the path of a key"),
         ("ready.path", {"secret": "a"}, "", "for a setting that has none"),
-    ],
-)
-def test_what_is_no_secret_is_refused_and_nothing_is_kept(
-    box: Box, where: str, value: Any, field: str, words: str
-) -> None:
-    before = box.file.read_bytes()
-    status, answer = patch(box, put(f"server.web.{where}", value))
-    assert status in (400, 422)
-    assert words in json.dumps(answer), answer
-    assert (answer["where"] or "").endswith(field)
-    assert kept(box) == {}
-    assert box.file.read_bytes() == before
+    ]
+    for where, value, field, words in cases:
+        status, answer = patch(box, put(f"server.web.{where}", value))
+        assert status in (400, 422), (where, value)
+        assert words in json.dumps(answer), answer
+        assert (answer["where"] or "").endswith(field), (where, value)
+        assert kept(box) == {}, (where, value)
+        assert box.file.read_bytes() == before, (where, value)
 
 
 def test_a_folder_that_leads_elsewhere_is_not_written_to(box: Box, tmp_path: Path) -> None:
