@@ -19,10 +19,7 @@ from certificates import Authority, Issued, encrypted, openssl
 from edge_box import EdgeBox, edge_box, needs_haproxy
 from naproxy.core.state import State
 
-pytestmark = [
-    *needs_haproxy,
-    pytest.mark.skipif(not Path("/usr/sbin/etherwake").exists(), reason="etherwake not installed"),
-]
+pytestmark = needs_haproxy
 DAY_S = 86400
 
 
@@ -73,7 +70,7 @@ class Both:
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> Iterator[Both]:
+def both(able: None, tmp_path: Path) -> Iterator[Both]:
     with edge_box(tmp_path) as edge:
         made = Both(tmp_path, edge)
         yield made
@@ -133,18 +130,13 @@ def test_what_is_not_good_is_refused_with_a_reason_and_nothing_is_kept(both: Bot
     now_s = time.time()
     good = both.authority.issue("one.example")
     pem, key = both.authority.chain(good).decode(), good.key.decode()
+    other, hidden = both.authority.issue("x.example"), encrypted(good, "hush").decode()
     table: dict[str, tuple[int, str | None, dict[str, str]]] = {
         "expired": (422, "https.expired", {}),
         "not yet": (422, "https.not_yet", {}),
         "for others": (422, "https.wrong_names", {}),
-        "another's key": (
-            *(422, "https.other_key"),
-            {"pem": pem, "key": both.authority.issue("x.example").key.decode()},
-        ),
-        "encrypted": (
-            *(422, "https.encrypted"),
-            {"pem": pem, "key": encrypted(good, "hush").decode()},
-        ),
+        "another's key": (422, "https.other_key", {"pem": pem, "key": other.key.decode()}),
+        "encrypted": (422, "https.encrypted", {"pem": pem, "key": hidden}),
         "cut off": (422, "https.cut_off", {"pem": pem[:-200], "key": key}),
         "huge": (400, "config.characters_most", {"pem": pem * 400, "key": key}),
         "large": (422, "https.too_large", {"pem": "-" * (1 << 18), "key": key}),
@@ -167,12 +159,12 @@ def test_what_is_not_good_is_refused_with_a_reason_and_nothing_is_kept(both: Bot
     assert both.config() == before
 
 
-@pytest.mark.parametrize("name", ["..%2Fevil", "A", "a" * 32, "a%20b", "x%0A"])
-def test_a_name_that_is_none_is_refused(both: Both, name: str) -> None:
+def test_a_name_that_is_none_is_refused(both: Both) -> None:
     good = both.authority.issue("one.example")
     sent = {"pem": both.authority.chain(good).decode(), "key": good.key.decode()}
-    assert both.put(name, **sent)[0] == 422
-    assert both.box.call("DELETE", f"/v1/certificates/{name}")[0] == 404
+    for name in ("..%2Fevil", "A", "a" * 32, "a%20b", "x%0A"):
+        assert both.put(name, **sent)[0] == 422, name
+        assert both.box.call("DELETE", f"/v1/certificates/{name}")[0] == 404, name
     assert list(both.edge.folder.rglob("*evil*")) == []
 
 

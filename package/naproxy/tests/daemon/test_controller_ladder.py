@@ -1,19 +1,12 @@
 """The ladder in a controller process: packets on the wire that do not help, then what does."""
 
-import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from box import MAC, Box
 from naproxy.core.state import State
-
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
-    pytest.mark.skipif(not Path("/usr/sbin/etherwake").exists(), reason="etherwake not installed"),
-]
 
 
 class Ear:
@@ -46,18 +39,18 @@ def ear() -> Iterator[Ear]:
 
 
 @pytest.fixture
-def make(tmp_path: Path, ear: Ear) -> Iterator[Callable[[str], Box]]:
-    box = Box(tmp_path, attempts=3)
-    box.server.deaf = True
-    ear.box = box
+def climb(make: Callable[..., Box], ear: Ear) -> Callable[[str], Box]:
+    """Start a box that packets on the wire do not wake, with these rungs."""
 
     def start(rungs: str) -> Box:
-        box.file.write_text(box.toml(attempts=3) + rungs)
+        box = make(attempts=3)
+        box.server.deaf = True
+        ear.box = box
+        box.file.write_text(box.file.read_text() + rungs)
         box.start().wait(State.AWAKE)
         return box
 
-    yield start
-    box.close()
+    return start
 
 
 def udp(ear: Ear) -> str:
@@ -76,22 +69,24 @@ def cycle(box: Box) -> int:
     return box.server.packets - before
 
 
-def test_three_packets_in_vain_and_the_next_rung_wakes_it(
-    make: Callable[[str], Box], ear: Ear
+def test_three_packets_in_vain_and_the_next_rung_wakes_it_and_is_told(
+    climb: Callable[[str], Box], ear: Ear
 ) -> None:
-    box = make(udp(ear))
+    box = climb(udp(ear))
+    assert "in vain" not in box.naproxy("status").stdout
     assert cycle(box) == 3
     assert "etherwake did not wake it; the box now tries udp: It is not up yet" in box.log()
     assert box.status()["rungs"] == [
         {"name": "udp", "works": True},
         {"name": "etherwake", "works": False},
     ]
+    assert "woken by udp; in vain of late: etherwake" in box.naproxy("status").stdout
 
 
 def test_the_next_wake_begins_with_what_worked_also_after_a_restart(
-    make: Callable[[str], Box], ear: Ear
+    climb: Callable[[str], Box], ear: Ear
 ) -> None:
-    box = make(udp(ear))
+    box = climb(udp(ear))
     cycle(box)
     assert cycle(box) == 0
     box.end()
@@ -101,20 +96,13 @@ def test_the_next_wake_begins_with_what_worked_also_after_a_restart(
 
 
 def test_a_rung_that_cannot_be_called_is_passed_over_at_once_and_said(
-    make: Callable[[str], Box], ear: Ear
+    make: Callable[..., Box], ear: Ear
 ) -> None:
+    box = make(attempts=3)
+    ear.box = box
     broken = '[server.wake]\ndriver = "gpio"\nchip = "gpiochip99"\nline = 1\n'
-    box = make(udp(ear))
-    box.end()
     text = box.file.read_text().replace("[server.wake]\nspacing_s = 0.2\nattempts = 3\n", broken)
-    box.file.write_text(text)
+    box.file.write_text(text + udp(ear))
     box.start().wait(State.AWAKE)
     cycle(box)
     assert "gpio did not wake it; the box now tries udp: gpioset" in box.log()
-
-
-def test_status_says_which_rung_is_in_vain(make: Callable[[str], Box], ear: Ear) -> None:
-    box = make(udp(ear))
-    assert "in vain" not in box.naproxy("status").stdout
-    cycle(box)
-    assert "woken by udp; in vain of late: etherwake" in box.naproxy("status").stdout

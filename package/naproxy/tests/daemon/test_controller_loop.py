@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -15,62 +16,65 @@ from naproxy.daemon.main import Controller
 from naproxy.shm.events import Event
 
 
-def play(tmp_path: Path, what: Callable[[Controller], None], seconds: float) -> Controller:
-    async def inside() -> Controller:
+class Broken:
+    """An events' ring, and a history, that always fail."""
+
+    next_s = 0.05
+    sync_due = False
+    asked = 0
+
+    def read(self) -> Iterable[Event]:
+        self.asked += 1
+        raise RuntimeError("a fault")
+
+    tick = read
+
+
+def play(tmp_path: Path, what: Callable[[Controller], None], until: Callable[[], bool]) -> int:
+    """Run a controller until something is so; returns its last heartbeat."""
+
+    async def inside() -> int:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         here = Installation(run_dir=f"{tmp_path}/run", data_dir=f"{tmp_path}/data")
-        box = Controller(
-            tmp_path / "naproxy.toml", Chosen(config.look(ONE_SERVER), ONE_SERVER.encode()), here
-        )
+        chosen = Chosen(config.look(ONE_SERVER), ONE_SERVER.encode())
+        box = Controller(tmp_path / "naproxy.toml", chosen, here)
         asyncio.get_running_loop().call_soon(what, box)
-        await asyncio.sleep(seconds)
-        return box
+        async with asyncio.timeout(60):
+            while not until():
+                await asyncio.sleep(0.01)
+        return int(box._page.layout.heartbeat_us)
 
     return asyncio.run(inside())
 
 
 def test_the_heart_goes_on_beating_after_an_event_that_nobody_can_bear(tmp_path: Path) -> None:
-    reads: list[int] = []
-
-    class Broken:
-        def read(self) -> Iterable[Event]:
-            reads.append(1)
-            raise RuntimeError("a fault")
+    events = Broken()
 
     def beat(box: Controller) -> None:
-        box._events = Broken()  # type: ignore[assignment]
+        box._events = events  # type: ignore[assignment]
         box._beat()
 
-    box = play(tmp_path, beat, 0.5)
-    assert len(reads) > 1
-    assert box._page.layout.heartbeat_us > 0
+    assert play(tmp_path, beat, lambda: events.asked > 1) > 0
 
 
 def test_the_heart_stops_though_the_loop_turns_on(tmp_path: Path) -> None:
+    end_s = time.monotonic() + 0.3  # three beats
+
     def beat(box: Controller) -> None:
         box._beat()
         box._stop()
 
-    assert play(tmp_path, beat, 0.3)._page.layout.heartbeat_us == 0
+    assert play(tmp_path, beat, lambda: time.monotonic() > end_s) == 0
 
 
 def test_the_history_goes_on_after_a_fault(tmp_path: Path) -> None:
-    ticks: list[int] = []
-
-    class Broken:
-        next_s = 0.05
-        sync_due = False
-
-        def tick(self) -> None:
-            ticks.append(1)
-            raise RuntimeError("a fault")
+    history = Broken()
 
     def tick(box: Controller) -> None:
-        box._history = Broken()  # type: ignore[assignment]
+        box._history = history  # type: ignore[assignment]
         box._tick()
 
-    play(tmp_path, tick, 0.4)
-    assert len(ticks) > 1
+    play(tmp_path, tick, lambda: history.asked > 1)
 
 
 def test_a_disk_that_fails_while_it_answers_is_an_answer(tmp_path: Path, said: list[str]) -> None:
