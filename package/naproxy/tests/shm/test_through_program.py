@@ -1,5 +1,6 @@
 """The program naproxy-through alone, with a page that the tests write."""
 
+import errno
 import os
 import signal
 import socket
@@ -21,12 +22,25 @@ from naproxy.shm.page import F_PROXY, F_WOL, Listen, Page, monotonic_us
 SOURCE = Path(__file__).parents[3] / "naproxy-through"
 LOCALHOST = socket.inet_aton("127.0.0.1")
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
-HEADER = (
-    SIGNATURE
-    + bytes([0x21, 0x11])
-    + struct.pack("!H4s4sHH", 12, socket.inet_aton("192.0.2.17"), LOCALHOST, 40000, 443)
-)
-HEADER6 = SIGNATURE + bytes([0x21, 0x21, 0, 36])
+
+
+def proxied(kind: int, family: int, rest: bytes, length: int | None = None) -> bytes:
+    """A header of PROXY v2 as the edge sends it, or nearly so."""
+    length = len(rest) if length is None else length
+    return SIGNATURE + bytes([kind, family]) + struct.pack("!H", length) + rest
+
+
+def ends_of(source: str, destination: str = "", more: bytes = b"") -> bytes:
+    """The header of a connection between two addresses of one family."""
+    family, size = (socket.AF_INET6, 16) if ":" in source else (socket.AF_INET, 4)
+    ends = socket.inet_pton(family, source)
+    ends += socket.inet_pton(family, destination) if destination else bytes(size)
+    ends += struct.pack("!HH", 40000, 443) + more
+    return proxied(0x21, 0x21 if size == 16 else 0x11, ends)
+
+
+HEADER = ends_of("192.0.2.17", "127.0.0.1")
+UNKNOWN = proxied(0x20, 0, b"")
 SOON_S = 10.0
 AHEAD_US = 3600 * 1_000_000
 
@@ -168,6 +182,15 @@ class Setting:
         )
         self.stack.callback(self.stop)
 
+    def begin(self, state: State, **settings: Any) -> None:
+        self.configure(state, **settings)
+        self.start()
+
+    def said(self) -> str:
+        assert self.process
+        assert self.process.stderr
+        return self.process.stderr.readline()
+
     def stop(self) -> None:
         assert self.process
         assert self.process.poll() is None, self.process.stderr and self.process.stderr.read()
@@ -180,14 +203,7 @@ class Setting:
         self.stack.callback(client.close)
         client.settimeout(SOON_S)
 
-        def there() -> bool:
-            try:
-                client.connect(str(self.socket))
-            except ConnectionRefusedError:
-                return False
-            return True
-
-        until(there)
+        until(lambda: client.connect_ex(str(self.socket)) == 0)
         client.sendall(header)
         return client
 
@@ -198,6 +214,11 @@ def setting(tmp_path: Path, program: Path) -> Iterator[Setting]:
         yield Setting(tmp_path, program, stack)
 
 
+def refuses(address: tuple[str, int] | str) -> bool:
+    with socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as client:
+        return client.connect_ex(address) == errno.ECONNREFUSED
+
+
 def ends(client: socket.socket) -> bool:
     try:
         return client.recv(1) == b""
@@ -206,8 +227,7 @@ def ends(client: socket.socket) -> bool:
 
 
 def test_a_connection_to_a_server_that_is_awake_is_joined_at_once(setting: Setting) -> None:
-    setting.configure(State.AWAKE)
-    setting.start()
+    setting.begin(State.AWAKE)
     client = setting.connect(HEADER + b"hello")
     assert client.recv(100) == b"hello"
     assert setting.counted() == {"passed": 1}
@@ -218,8 +238,7 @@ def test_a_connection_to_a_server_that_is_awake_is_joined_at_once(setting: Setti
 
 
 def test_a_connection_waits_until_the_server_is_awake(setting: Setting) -> None:
-    setting.configure(State.ASLEEP)
-    setting.start()
+    setting.begin(State.ASLEEP)
     client = setting.connect(HEADER + b"hello")
     until(lambda: setting.service.held_now == 1)
     assert setting.upstream
@@ -232,8 +251,7 @@ def test_a_connection_waits_until_the_server_is_awake(setting: Setting) -> None:
 
 
 def test_the_controller_is_asked_again_and_again_for_the_wake(setting: Setting) -> None:
-    setting.configure(State.ASLEEP)
-    setting.start()
+    setting.begin(State.ASLEEP)
     setting.connect()
     first, second = (parse(setting.wakes.recv(2000)) for _ in range(2))
     assert first == second
@@ -247,15 +265,13 @@ def test_the_controller_is_asked_again_and_again_for_the_wake(setting: Setting) 
 
 
 def test_a_magic_packet_is_sent_where_the_page_says_so(setting: Setting) -> None:
-    setting.configure(State.ASLEEP, flags=F_WOL)
-    setting.start()
+    setting.begin(State.ASLEEP, flags=F_WOL)
     setting.connect()
     assert setting.magic.recv(200) == b"\xff" * 6 + bytes(range(6)) * 16
 
 
 def test_with_a_stale_heartbeat_it_connects_at_once_and_wakes(setting: Setting) -> None:
-    setting.configure(State.ASLEEP)
-    setting.start()
+    setting.begin(State.ASLEEP)
     setting.page.heartbeat(1)
     setting.page.layout.heartbeat_max_ms = 1
     assert setting.connect(HEADER + b"hello").recv(100) == b"hello"
@@ -264,8 +280,7 @@ def test_with_a_stale_heartbeat_it_connects_at_once_and_wakes(setting: Setting) 
 
 
 def test_with_a_malformed_page_it_goes_on_and_holds_nobody(setting: Setting) -> None:
-    setting.configure(State.ASLEEP)
-    setting.start()
+    setting.begin(State.ASLEEP)
     setting.connect().close()
     bad = setting.run_dir / "bad"
     bad.write_bytes(os.urandom(setting.page.path.stat().st_size))
@@ -275,8 +290,7 @@ def test_with_a_malformed_page_it_goes_on_and_holds_nobody(setting: Setting) -> 
 
 
 def test_a_new_page_is_taken_up(setting: Setting) -> None:
-    setting.configure(State.ASLEEP)
-    setting.start()
+    setting.begin(State.ASLEEP)
     client = setting.connect(HEADER + b"hello")
     until(lambda: setting.service.held_now)
     setting.page.path.unlink()
@@ -288,8 +302,7 @@ def test_a_new_page_is_taken_up(setting: Setting) -> None:
 
 
 def test_who_hangs_up_while_held_is_gone(setting: Setting) -> None:
-    setting.configure(State.ASLEEP)
-    setting.start()
+    setting.begin(State.ASLEEP)
     client = setting.connect()
     until(lambda: setting.service.held_now)
     client.close()
@@ -298,59 +311,47 @@ def test_who_hangs_up_while_held_is_gone(setting: Setting) -> None:
     assert setting.service.open_now == 0
 
 
-def by(address: str) -> bytes:
-    """The header of a client with this address, of either family."""
-    if ":" not in address:
-        return HEADER[:16] + socket.inet_aton(address) + HEADER[20:]
-    return HEADER6 + socket.inet_pton(socket.AF_INET6, address) + bytes(16 + 4)
-
-
 def test_more_than_may_be_held_are_closed(setting: Setting) -> None:
-    setting.configure(State.ASLEEP, most_held=2)
-    setting.start()
+    setting.begin(State.ASLEEP, most_held=2)
     for held in (1, 2):
-        setting.connect(by(f"192.0.2.{held}"))
+        setting.connect(ends_of(f"192.0.2.{held}"))
         until(lambda held=held: setting.service.held_now == held)
-    assert ends(setting.connect(by("192.0.2.3")))
+    assert ends(setting.connect(ends_of("192.0.2.3")))
     assert setting.counted() == {"refused": 1}
     assert setting.service.held_now == 2
 
 
 def test_clients_that_hold_many_leave_room_for_whoever_comes_new(setting: Setting) -> None:
-    setting.configure(State.ASLEEP, most_held=9)
-    setting.start()
+    setting.begin(State.ASLEEP, most_held=9)
     for _ in range(9):
         for many in ("192.0.2.1", "192.0.2.2"):
-            setting.connect(by(many))
+            setting.connect(ends_of(many))
     until(lambda: setting.counted() == {"refused": 12})
     until(lambda: setting.service.held_now == 6)
-    setting.connect(by("192.0.2.3"))
+    setting.connect(ends_of("192.0.2.3"))
     until(lambda: setting.service.held_now == 7)
 
 
 def test_a_network_of_ipv6_counts_as_one_client(setting: Setting) -> None:
-    setting.configure(State.ASLEEP, most_held=8)
-    setting.start()
+    setting.begin(State.ASLEEP, most_held=8)
     for number in range(8):
-        setting.connect(by(f"2001:db8::{number:x}:{number:x}"))
+        setting.connect(ends_of(f"2001:db8::{number:x}:{number:x}"))
     until(lambda: setting.counted() == {"refused": 4})
     until(lambda: setting.service.held_now == 4)
-    setting.connect(by("2001:db8:0:1::1"))
+    setting.connect(ends_of("2001:db8:0:1::1"))
     until(lambda: setting.service.held_now == 5)
 
 
 def test_who_has_many_open_leaves_room_for_whoever_comes_new(setting: Setting) -> None:
-    setting.configure(State.AWAKE, most_open=4)
-    setting.start()
+    setting.begin(State.AWAKE, most_open=4)
     for _ in range(4):
         setting.connect()
     until(lambda: setting.counted() == {"passed": 2, "refused": 2})
-    assert setting.connect(by("192.0.2.3") + b"hello").recv(100) == b"hello"
+    assert setting.connect(ends_of("192.0.2.3") + b"hello").recv(100) == b"hello"
 
 
 def test_nobody_is_held_for_longer_than_the_limit(setting: Setting) -> None:
-    setting.configure(State.ASLEEP, hold_limit_ms=100)
-    setting.start()
+    setting.begin(State.ASLEEP, hold_limit_ms=100)
     assert ends(setting.connect())
     assert setting.counted() == {"limit": 1}
 
@@ -360,8 +361,7 @@ def test_a_half_that_the_client_closes_is_closed_at_the_server(setting: Setting)
         connection.sendall(all_of(connection).upper())
 
     setting.serve(answer)
-    setting.configure(State.AWAKE)
-    setting.start()
+    setting.begin(State.AWAKE)
     client = setting.connect(HEADER + b"hello")
     client.shutdown(socket.SHUT_WR)
     assert all_of(client) == b"HELLO"
@@ -376,8 +376,7 @@ def test_a_half_that_the_server_closes_is_closed_at_the_client(setting: Setting)
         heard.append(all_of(connection))
 
     setting.serve(answer)
-    setting.configure(State.AWAKE)
-    setting.start()
+    setting.begin(State.AWAKE)
     client = setting.connect()
     assert all_of(client) == b"that is all"
     client.sendall(b"still here")
@@ -388,8 +387,7 @@ def test_a_half_that_the_server_closes_is_closed_at_the_client(setting: Setting)
 
 def test_a_megabyte_goes_both_ways_at_once(setting: Setting) -> None:
     sent = os.urandom(1 << 20)
-    setting.configure(State.AWAKE)
-    setting.start()
+    setting.begin(State.AWAKE)
     client = setting.connect()
 
     def send() -> None:
@@ -410,8 +408,7 @@ def test_what_only_the_client_sends_is_no_use_of_the_server(setting: Setting) ->
             all_of(connection)
 
     setting.serve(answer)
-    setting.configure(State.AWAKE)
-    setting.start()
+    setting.begin(State.AWAKE)
     client = setting.connect(HEADER + bytes(16000))
     until(lambda: setting.service.bytes_in == 16000)
     assert setting.service.last_active_us == 0
@@ -421,16 +418,14 @@ def test_what_only_the_client_sends_is_no_use_of_the_server(setting: Setting) ->
 
 def test_what_the_server_sends_is_use_of_it(setting: Setting) -> None:
     setting.serve(lambda connection: connection.sendall(connection.recv(1)))
-    setting.configure(State.AWAKE)
-    setting.start()
+    setting.begin(State.AWAKE)
     assert setting.connect(HEADER + b"x").recv(1) == b"x"
     until(lambda: setting.service.last_active_us)
 
 
 def test_who_does_not_read_stops_the_other_side(setting: Setting) -> None:
     setting.serve(lambda connection: connection.sendall(bytes(64 << 20)))
-    setting.configure(State.AWAKE)
-    setting.start()
+    setting.begin(State.AWAKE)
     client = setting.connect()
     assert client.recv(1)
     until(lambda: setting.service.bytes_out > 0)
@@ -440,8 +435,7 @@ def test_who_does_not_read_stops_the_other_side(setting: Setting) -> None:
 
 def test_a_server_that_refuses_is_not_tried_again(setting: Setting) -> None:
     port = free_port()
-    setting.configure(State.AWAKE, port=port)
-    setting.start()
+    setting.begin(State.AWAKE, port=port)
     assert ends(setting.connect())
     assert setting.counted() == {"failed": 1}
 
@@ -469,8 +463,7 @@ class Silent:
 
 def test_a_server_that_fell_asleep_by_itself_is_woken_and_waited_for(setting: Setting) -> None:
     silent = Silent(setting.stack)
-    setting.configure(State.AWAKE, port=silent.port, flags=F_WOL, reach_ms=2000)
-    setting.start()
+    setting.begin(State.AWAKE, port=silent.port, flags=F_WOL, reach_ms=2000)
     client = setting.connect(HEADER + b"hello")
     server, asked = parse(setting.wakes.recv(2000))
     assert (server, asked.silent, asked.who) == ("server", True, "192.0.2.17")
@@ -485,22 +478,20 @@ def test_a_server_that_fell_asleep_by_itself_is_woken_and_waited_for(setting: Se
 
 
 def test_no_more_are_held_for_a_server_that_is_silent(setting: Setting) -> None:
-    setting.configure(State.AWAKE, port=Silent(setting.stack).port, reach_ms=2000, most_held=1)
-    setting.start()
-    setting.connect(by("192.0.2.1"))
+    setting.begin(State.AWAKE, port=Silent(setting.stack).port, reach_ms=2000, most_held=1)
+    setting.connect(ends_of("192.0.2.1"))
     until(lambda: setting.service.held_now == 1)
-    assert ends(setting.connect(by("192.0.2.2")))
+    assert ends(setting.connect(ends_of("192.0.2.2")))
     assert setting.counted() == {"refused": 1}
 
 
 def test_a_port_that_stays_silent_is_not_told_of_again_and_again(setting: Setting) -> None:
-    setting.configure(State.AWAKE, port=Silent(setting.stack).port, reach_ms=1)
-    setting.start()
+    setting.begin(State.AWAKE, port=Silent(setting.stack).port, reach_ms=1)
     setting.connect()
     assert parse(setting.wakes.recv(2000))[1].silent
     setting.state(State.WAKING)
     setting.state(State.AWAKE)
-    setting.wakes.settimeout(1.5)
+    setting.wakes.settimeout(0.75)
     with pytest.raises(TimeoutError):
         setting.wakes.recv(2000)
 
@@ -508,12 +499,11 @@ def test_a_port_that_stays_silent_is_not_told_of_again_and_again(setting: Settin
 def test_a_server_that_just_woke_is_tried_until_it_takes_the_connection(setting: Setting) -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
-        setting.configure(State.ASLEEP, port=reserved.getsockname()[1])
-        setting.start()
+        setting.begin(State.ASLEEP, port=reserved.getsockname()[1])
         client = setting.connect(HEADER + b"hello")
         until(lambda: setting.service.held_now)
         setting.state(State.AWAKE)
-        client.settimeout(0.5)
+        client.settimeout(0.3)
         with pytest.raises(TimeoutError):
             client.recv(1)
         reserved.listen()
@@ -529,9 +519,8 @@ def test_what_the_server_cuts_off_is_cut_off(setting: Setting) -> None:
 
     port = free_port()
     setting.serve(answer)
-    setting.configure(State.AWAKE, listen_port=port)
-    setting.start()
-    until(lambda: not _refused(port))
+    setting.begin(State.AWAKE, listen_port=port)
+    until(lambda: not refuses(("127.0.0.1", port)))
     client = socket.create_connection(("127.0.0.1", port), SOON_S)
     setting.stack.callback(client.close)
     client.sendall(b"x")
@@ -539,26 +528,16 @@ def test_what_the_server_cuts_off_is_cut_off(setting: Setting) -> None:
         client.recv(1)
 
 
-def _refused(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionRefusedError:
-        return True
-    return False
-
-
 def test_a_service_may_have_a_port_of_its_own(setting: Setting) -> None:
     port = free_port()
-    setting.configure(State.ASLEEP, listen_port=port)
-    setting.start()
-    until(lambda: not _refused(port))
+    setting.begin(State.ASLEEP, listen_port=port)
+    until(lambda: not refuses(("127.0.0.1", port)))
     while setting.wakes.recv(2000).find(b"client=127.0.0.1\n") < 0:
         pass
 
 
 def test_a_server_that_falls_asleep_has_no_connection_any_more(setting: Setting) -> None:
-    setting.configure(State.AWAKE)
-    setting.start()
+    setting.begin(State.AWAKE)
     client = setting.connect(HEADER + b"hello")
     assert client.recv(100) == b"hello"
     setting.state(State.ASLEEP)
@@ -567,106 +546,63 @@ def test_a_server_that_falls_asleep_has_no_connection_any_more(setting: Setting)
 
 
 def test_a_service_that_is_given_up_is_open_no_more(setting: Setting) -> None:
-    setting.configure(State.AWAKE)
-    setting.start()
+    setting.begin(State.AWAKE)
     client = setting.connect(HEADER + b"hello")
     assert client.recv(100) == b"hello"
     with setting.page.serving(0) as service:
         service.listen = Listen.NONE
-    until(lambda: _closed(setting.socket))
+    until(lambda: refuses(str(setting.socket)))
     client.sendall(b"still joined")
     assert client.recv(100) == b"still joined"
 
 
-def _closed(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as client:
-        try:
-            client.connect(str(path))
-        except ConnectionRefusedError:
-            return True
-        return False
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
+def test_what_is_no_header_of_the_edge_is_closed(setting: Setting) -> None:
+    setting.begin(State.ASLEEP)
+    for header in (
         b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n",
         b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n",
-        SIGNATURE + bytes([0x31, 0x11, 0, 12]) + bytes(12),
-        SIGNATURE + bytes([0x22, 0x11, 0, 12]) + bytes(12),
-        SIGNATURE + bytes([0x21, 0x11, 0, 11]) + bytes(11),
-        SIGNATURE + bytes([0x21, 0x21, 0, 12]) + bytes(12),
-        SIGNATURE + bytes([0x21, 0x11, 0xFF, 0xFF]) + bytes(1000),
-    ],
-)
-def test_what_is_no_header_of_the_edge_is_closed(setting: Setting, header: bytes) -> None:
-    setting.configure(State.ASLEEP)
-    setting.start()
-    assert ends(setting.connect(header))
-    assert setting.service.accepted == 0
-    assert setting.service.held_now == 0
+        proxied(0x31, 0x11, bytes(12)),
+        proxied(0x22, 0x11, bytes(12)),
+        proxied(0x21, 0x11, bytes(11)),
+        proxied(0x21, 0x21, bytes(12)),
+        proxied(0x21, 0x11, bytes(1000), length=0xFFFF),
+    ):
+        assert ends(setting.connect(header)), header
+        assert (setting.service.accepted, setting.service.held_now) == (0, 0), header
 
 
-@pytest.mark.parametrize(
-    ("header", "who"),
-    [
-        (SIGNATURE + bytes([0x20, 0, 0, 0]), ""),
-        (SIGNATURE + bytes([0x21, 0x31, 0, 216]) + bytes(216), ""),
-        (
-            SIGNATURE
-            + bytes([0x21, 0x21, 0, 39])
-            + socket.inet_pton(socket.AF_INET6, "2001:db8::7")
-            + bytes(16 + 4)
-            + b"\x04\0\0",
-            "2001:db8::7",
-        ),
-        (
-            SIGNATURE
-            + bytes([0x21, 0x21, 0, 36])
-            + socket.inet_pton(socket.AF_INET6, "::ffff:192.0.2.10")
-            + bytes(16 + 4),
-            "192.0.2.10",
-        ),
-    ],
-)
-def test_who_the_client_is_stands_in_the_header(setting: Setting, header: bytes, who: str) -> None:
-    setting.configure(State.ASLEEP)
-    setting.start()
-    setting.connect(header)
-    assert parse(setting.wakes.recv(2000))[1].who == who
+def test_who_the_client_is_stands_in_the_header(setting: Setting) -> None:
+    setting.begin(State.ASLEEP)
+    for header, who in (
+        (UNKNOWN, ""),
+        (ends_of("2001:db8::7", more=b"\x04\0\0"), "2001:db8::7"),
+        (proxied(0x21, 0x31, bytes(216)), ""),
+        (ends_of("::ffff:192.0.2.10"), "192.0.2.10"),
+    ):
+        client = setting.connect(header)
+        # The client before may be in some of the datagrams still.
+        until(lambda who=who: parse(setting.wakes.recv(2000))[1].who == who)
+        client.close()
+        until(lambda: setting.service.held_now == 0)
 
 
-@pytest.mark.parametrize(
-    ("header", "line"),
-    [
+def test_a_server_that_wants_it_is_told_of_the_client_first(setting: Setting) -> None:
+    setting.begin(State.AWAKE, flags=F_PROXY)
+    for header, line in (
         (HEADER, b"PROXY TCP4 192.0.2.17 127.0.0.1 40000 443\r\n"),
         (
-            SIGNATURE
-            + bytes([0x21, 0x21, 0, 36])
-            + socket.inet_pton(socket.AF_INET6, "2001:db8::7")
-            + socket.inet_pton(socket.AF_INET6, "2001:db8::1")
-            + struct.pack("!HH", 40000, 443),
+            ends_of("2001:db8::7", "2001:db8::1"),
             b"PROXY TCP6 2001:db8::7 2001:db8::1 40000 443\r\n",
         ),
         (
-            SIGNATURE
-            + bytes([0x21, 0x21, 0, 36])
-            + socket.inet_pton(socket.AF_INET6, "::ffff:192.0.2.17")
-            + socket.inet_pton(socket.AF_INET6, "::ffff:127.0.0.1")
-            + struct.pack("!HH", 40000, 443),
+            ends_of("::ffff:192.0.2.17", "::ffff:127.0.0.1"),
             b"PROXY TCP4 192.0.2.17 127.0.0.1 40000 443\r\n",
         ),
-        (SIGNATURE + bytes([0x20, 0, 0, 0]), b"PROXY UNKNOWN\r\n"),
-    ],
-)
-def test_a_server_that_wants_it_is_told_of_the_client_first(
-    setting: Setting, header: bytes, line: bytes
-) -> None:
-    setting.configure(State.AWAKE, flags=F_PROXY)
-    setting.start()
-    client = setting.connect(header + b"hello")
-    client.shutdown(socket.SHUT_WR)
-    assert all_of(client) == line + b"hello"
+        (UNKNOWN, b"PROXY UNKNOWN\r\n"),
+    ):
+        client = setting.connect(header + b"hello")
+        client.shutdown(socket.SHUT_WR)
+        assert all_of(client) == line + b"hello", header
 
 
 def test_a_server_without_an_address_is_nobodys(setting: Setting) -> None:
@@ -674,32 +610,25 @@ def test_a_server_without_an_address_is_nobodys(setting: Setting) -> None:
     with setting.page.configure(0) as server:
         server.family = 0
     setting.start()
-    assert setting.process
-    assert setting.process.stderr
-    assert "an unknown address family" in setting.process.stderr.readline()
+    assert "an unknown address family" in setting.said()
 
 
 def test_a_place_that_is_taken_is_said_once_and_tried_again(setting: Setting) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        setting.configure(State.AWAKE, listen_port=port)
-        setting.start()
-        assert setting.process
-        assert setting.process.stderr
-        assert setting.process.stderr.readline() == "naproxy-through: web: Address already in use\n"
-    until(lambda: not _refused(port))
+        setting.begin(State.AWAKE, listen_port=port)
+        assert setting.said() == "naproxy-through: web: Address already in use\n"
+    until(lambda: not refuses(("127.0.0.1", port)))
 
 
 def test_who_finds_no_room_wakes_the_server_all_the_same(setting: Setting) -> None:
-    setting.configure(State.ASLEEP, most_held=0)
-    setting.start()
+    setting.begin(State.ASLEEP, most_held=0)
     assert ends(setting.connect())
     assert parse(setting.wakes.recv(2000))[0] == "server"
 
 
 def test_a_header_may_come_in_pieces(setting: Setting) -> None:
-    setting.configure(State.AWAKE)
-    setting.start()
+    setting.begin(State.AWAKE)
     client = setting.connect(HEADER[:3])
     until(lambda: setting.service.open_now)
     for piece in (HEADER[3:17], HEADER[17:], b"hello"):
@@ -712,9 +641,7 @@ def test_a_page_with_nonsense_is_refused(setting: Setting) -> None:
     with setting.page.serving(0) as service:
         service.server = 5
     setting.start()
-    assert setting.process
-    assert setting.process.stderr
-    assert setting.process.stderr.readline() == "naproxy-through: page: a service of no server\n"
+    assert setting.said() == "naproxy-through: page: a service of no server\n"
     assert not setting.socket.exists()
 
 
