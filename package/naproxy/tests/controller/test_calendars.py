@@ -90,9 +90,7 @@ def test_the_last_good_one_is_used_until_there_is_another(web: Web, look: Look) 
         assert "secret" not in wrong
 
 
-def test_who_does_not_answer_in_time_is_left(
-    web: Web, look: Look, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_site_is_given_up(web: Web, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     look()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setattr(Web, "url", web.url)  # as the copy knows it
@@ -101,7 +99,7 @@ def test_who_does_not_answer_in_time_is_left(
         assert look() == (["Choir"], "It could not be fetched: connection timed out.")
 
 
-def test_a_rule_that_never_comes_true_is_given_up(
+def test_a_rule_without_dates_is_given_up(
     web: Web, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look()
@@ -112,7 +110,7 @@ def test_a_rule_that_never_comes_true_is_given_up(
     assert time.process_time() - began_s < 2
 
 
-def test_a_file_is_read_and_another_calendar_s_copy_is_not_taken(
+def test_a_file_is_read_and_another_calendars_copy_is_not(
     web: Web, look: Look, tmp_path: Path
 ) -> None:
     look()

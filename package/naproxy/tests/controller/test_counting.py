@@ -53,9 +53,7 @@ async def test_who_does_not_tell_is_not_heard() -> None:
     assert (server.asked, server.heard) == (1, [])
 
 
-async def test_it_is_asked_each_minute_and_who_does_not_tell_more_rarely(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_silent_servers_are_asked_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     turn = asyncio.sleep
     for answer, every_s in ((COUNTED, counting.EVERY_S), (None, counting.LATER_S)):
         waited: list[float] = []

@@ -196,7 +196,7 @@ def test_the_key_goes_nowhere_else(web: Web) -> None:
         assert other.asked == []
 
 
-def test_who_does_not_answer_in_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_site_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intensity_reader, "_FETCH_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"

@@ -108,7 +108,7 @@ def see(
 
 
 @pytest.mark.parametrize("mode", ["box", "unused"])
-async def test_a_server_that_is_asked_by_https_is_looked_at_there(
+async def test_a_server_asked_over_https_is_looked_at_there(
     mode: str, certificate: ssl.SSLContext
 ) -> None:
     """Its port 80 is shut; it leads those who came by HTTP to HTTPS, and within itself."""

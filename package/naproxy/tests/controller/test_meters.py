@@ -129,9 +129,7 @@ async def test_a_meter_that_was_lost_is_heard_again(office: Office, said: list[s
     ]
 
 
-async def test_a_lost_meter_is_looked_for_less_and_less_often(
-    office: Office, said: list[str]
-) -> None:
+async def test_a_lost_meter_is_tried_less_and_less_often(office: Office, said: list[str]) -> None:
     begun_s = office.meters.house_s()
     office.use(table("a", "energino", device="/dev/ttyNONE"))
     await office.until(lambda: office.status("a")["faults"].get("lost", 0) >= 7)
@@ -161,7 +159,7 @@ async def test_a_serial_meter_may_be_plugged_in_again(office: Office, said: list
     assert said[-1] == "meter a: heard again"
 
 
-async def test_bad_lines_are_counted_and_do_not_close_the_port(
+async def test_bad_lines_are_counted_and_the_port_stays_open(
     office: Office, said: list[str]
 ) -> None:
     with line() as device:

@@ -53,7 +53,7 @@ def test_in_trouble_the_address_is_asked_for_anew() -> None:
     assert MAC not in str(in_a_namespace(known("reachable"), "n.keep(); n.forget()"))
 
 
-def test_an_interface_that_is_not_there_and_ipv6_change_nothing() -> None:
+def test_a_missing_interface_and_ipv6_change_nothing() -> None:
     Neighbour("192.0.2.7", "nope0").keep()
     Neighbour("2001:db8::7", "lo").keep()
 
@@ -73,9 +73,7 @@ def test_where_the_kernel_knows_no_card_nobody_is_a_stranger() -> None:
         assert in_a_namespace(before, f"print(n.stranger({MAC!r}))")[0] == "None", before
 
 
-def test_without_a_socket_left_nothing_is_changed_and_nothing_raised(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_socket_nothing_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(24, "Too many open files")
 

@@ -56,9 +56,7 @@ def only(*kinds: int) -> Callable[..., socket.socket]:
 
 
 @pytest.mark.skipif(not allowed(socket.SOCK_RAW), reason="no raw sockets here")
-async def test_a_raw_socket_does_where_datagrams_are_not_allowed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_without_datagrams_a_raw_socket_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     here = Pinging("127.0.0.1")
     with monkeypatch.context() as patch:
         patch.setattr(socket, "socket", only(socket.SOCK_RAW))
@@ -76,7 +74,7 @@ async def test_answers_of_another_machine_are_not_taken(leaping: None) -> None:
     assert [ping.answered for ping in here.seen] == [False]
 
 
-async def test_where_no_ping_is_allowed_nothing_is_seen(
+async def test_without_permission_no_ping_is_seen(
     leaping: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = Pinging("127.0.0.1")

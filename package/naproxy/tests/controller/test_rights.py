@@ -73,9 +73,7 @@ def privileges(box: Bounded) -> dict[str, str]:
 
 
 @needs_root
-def test_with_these_rights_and_no_others_it_puts_a_server_to_sleep_and_wakes_it(
-    box: Bounded,
-) -> None:
+def test_with_only_these_rights_a_server_sleeps_and_wakes(box: Bounded) -> None:
     box.start()
     found = privileges(box)
     assert int(found["CapBnd"], 16).bit_count() == len(rights())

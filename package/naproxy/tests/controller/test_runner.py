@@ -146,9 +146,7 @@ async def test_a_class_that_is_not_known_counts_as_a_person(runner: Runner, spy:
     assert spy.requests[0].klass is Klass.PERSON
 
 
-async def test_whoever_is_no_robot_shows_that_visitors_come_through_the_box(
-    runner: Runner,
-) -> None:
+async def test_a_request_of_no_robot_proves_visitors_come_through_the_box(runner: Runner) -> None:
     around = runner.supervisor.around
     for day in (1, 2, 3, 4):
         around.connected(86400.0 * day, day, 1)
@@ -160,9 +158,7 @@ async def test_whoever_is_no_robot_shows_that_visitors_come_through_the_box(
         assert (around.dump()["through"] == today) is hears, klass
 
 
-async def test_the_policy_hears_after_a_restart_only_what_it_has_not_heard(
-    start: Start, spy: Spy
-) -> None:
+async def test_after_a_restart_the_policy_hears_only_news(start: Start, spy: Spy) -> None:
     old = event()
     async with start() as runner:
         runner.decider.heard([old], fresh=True)
@@ -172,9 +168,7 @@ async def test_the_policy_hears_after_a_restart_only_what_it_has_not_heard(
     assert spy.loaded == {"kept": 1}
 
 
-async def test_a_policy_changed_while_the_server_sleeps_is_told_so(
-    runner: Runner, spy: Spy
-) -> None:
+async def test_a_policy_changed_during_a_sleep_is_told_so(runner: Runner, spy: Spy) -> None:
     runner.machine.state = State.ASLEEP
     runner.configure(SERVER, "lo")
     assert [state for _, state in spy.states] == [State.ASLEEP]
@@ -203,7 +197,7 @@ async def test_the_status_has_every_counter_of_every_class(runner: Runner) -> No
     assert set(requests["person"]) == {o.name.lower() for o in Outcome}
 
 
-async def test_a_saved_mode_that_makes_no_sense_or_is_over_is_not_taken_up(
+async def test_an_invalid_or_expired_mode_is_not_taken_up(
     tmp_path: Path, start: Start, spy: Spy
 ) -> None:
     modes: list[Any] = [3]
@@ -228,7 +222,7 @@ async def test_what_a_policy_cannot_take_up_is_said_and_left(
     assert "web: what was kept of it is of no use: OverflowError('too large')" in said
 
 
-async def test_a_mode_ends_by_the_wall_clock_also_if_that_is_set_back(
+async def test_a_mode_ends_by_the_wall_clock(
     runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wall = time.time
@@ -240,9 +234,7 @@ async def test_a_mode_ends_by_the_wall_clock_also_if_that_is_set_back(
     assert left_s == pytest.approx(3600 + 7200, abs=60)
 
 
-async def test_a_request_that_means_work_is_an_inhibitor_after_it_ended(
-    start: Start, spy: Spy
-) -> None:
+async def test_a_request_that_means_work_is_an_inhibitor(start: Start, spy: Spy) -> None:
     async with start('work_paths = ["/backup"]') as runner:
         runner.machine.state = State.AWAKE
         hear(runner, flags=page.E_NEEDED | page.E_WORK)
@@ -264,7 +256,7 @@ def awake_with_requests(runner: Runner) -> None:
         hear(runner, Outcome.HIT)
 
 
-async def test_inhibitors_are_said_once_until_they_change(
+async def test_inhibitors_are_logged_once_until_they_change(
     runner: Runner, spy: Spy, said: list[str]
 ) -> None:
     spy.decision = Decision(True, IDLE)
@@ -274,7 +266,7 @@ async def test_inhibitors_are_said_once_until_they_change(
     assert [words for words in said if "would sleep" in words] == [f"web: {each}" for each in would]
 
 
-async def test_inhibitors_are_in_the_journal_with_the_decision(
+async def test_the_journal_has_inhibitors(
     runner: Runner, spy: Spy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted: list[tuple[str, float, bool, Reason]] = []
@@ -307,7 +299,7 @@ def asleep_since(runner: Runner, days: float) -> None:
     hear(runner, Outcome.HIT)
 
 
-async def test_a_policy_may_ask_for_a_wake_ahead_of_need(
+async def test_a_policy_may_wake_ahead_of_need(
     runner: Runner, spy: Spy, woken: list[WakeRequest]
 ) -> None:
     spy.decision = Decision(False, OPENS, wake=True)
@@ -315,7 +307,7 @@ async def test_a_policy_may_ask_for_a_wake_ahead_of_need(
     assert woken == [WakeRequest("policy", OPENS)]
 
 
-async def test_a_sleeping_server_is_woken_for_its_hours(
+async def test_a_server_is_woken_for_its_hours(
     start: Start, spy: Spy, woken: list[WakeRequest]
 ) -> None:
     async with start(ALWAYS) as runner:
@@ -323,7 +315,7 @@ async def test_a_sleeping_server_is_woken_for_its_hours(
     assert [(each.who, each.why.code) for each in woken] == [("schedule", "server.office_hours")]
 
 
-async def test_a_server_put_to_sleep_within_its_hours_is_left_alone(
+async def test_a_sleep_within_its_hours_lasts(
     start: Start, spy: Spy, woken: list[WakeRequest]
 ) -> None:
     async with start(ALWAYS) as runner:
@@ -331,7 +323,7 @@ async def test_a_server_put_to_sleep_within_its_hours_is_left_alone(
     assert woken == []
 
 
-async def test_in_quiet_hours_nobody_wakes_ahead_of_need(
+async def test_no_wake_ahead_in_quiet_hours(
     start: Start, spy: Spy, woken: list[WakeRequest]
 ) -> None:
     spy.decision = Decision(False, OPENS, wake=True)
@@ -343,7 +335,7 @@ async def test_in_quiet_hours_nobody_wakes_ahead_of_need(
     assert (opens, quiet.code) == (OPENS, "server.quiet_hours")
 
 
-async def test_a_sleeping_server_is_woken_for_its_own_appointment(
+async def test_a_server_is_woken_for_its_appointment(
     runner: Runner, woken: list[WakeRequest]
 ) -> None:
     runner.executor.appointments.told([Job("backup.timer", 86400.0)], time.time() - 86400.0)
@@ -351,9 +343,7 @@ async def test_a_sleeping_server_is_woken_for_its_own_appointment(
     assert [(each.who, each.why.code) for each in woken] == [("schedule", "sleep.appointment")]
 
 
-async def test_an_appointment_is_an_inhibitor_until_it_had_a_moment_to_begin(
-    runner: Runner,
-) -> None:
+async def test_an_appointment_that_is_due_is_an_inhibitor(runner: Runner) -> None:
     runner.executor.appointments.told([Job("backup.timer", 100.0)], time.time())
     runner.machine.state = State.AWAKE
     status = runner.status()
@@ -428,9 +418,7 @@ class Broken:
         raise OSError(24, "Too many open files")
 
 
-async def test_a_way_to_wake_that_raises_is_passed_over_and_all_else_is_done(
-    start: Start, said: list[str]
-) -> None:
+async def test_a_way_to_wake_that_raises_is_passed_over(start: Start, said: list[str]) -> None:
     async with start(LOOPBACK_RUNG) as runner:
         runner.executor._wakers[0] = Broken()
         runner.wake(WakeRequest("command", BY_HAND))
@@ -453,9 +441,7 @@ async def test_an_effect_that_fails_takes_no_other_with_it(runner: Runner, said:
     assert any("a fault" in words for words in said)
 
 
-async def test_a_new_configuration_amid_a_commissioning_leaves_no_old_probes_behind(
-    runner: Runner,
-) -> None:
+async def test_a_change_during_a_commissioning_leaves_no_old_probes(runner: Runner) -> None:
     runner.start()
     runner.supervisor.start(Plan())
     probes, pings = runner.executor._prober, runner.executor._pinger
@@ -466,9 +452,7 @@ async def test_a_new_configuration_amid_a_commissioning_leaves_no_old_probes_beh
     assert runner.executor._prober._timer
 
 
-async def test_a_commissioning_that_was_cut_off_wakes_the_server_at_one_start_only(
-    start: Start, spy: Spy
-) -> None:
+async def test_a_cut_off_commissioning_wakes_the_server_once(start: Start, spy: Spy) -> None:
     async with start() as runner:
         runner.supervisor.start(Plan())
     for interrupted in (True, False):
@@ -513,9 +497,7 @@ async def test_a_proof_does_not_hold_when_a_rung_of_the_ladder_is_gone(start: St
         assert runner.supervisor.arming.why_not == otherwise
 
 
-async def test_what_was_kept_of_a_commissioning_is_told_as_reasons(
-    tmp_path: Path, start: Start
-) -> None:
+async def test_a_kept_commissioning_is_told_as_reasons(tmp_path: Path, start: Start) -> None:
     ours = {
         "phase": "cancelled",
         "reason": Reason("server.cancelled").plain(),
@@ -541,9 +523,7 @@ async def test_what_was_kept_of_a_commissioning_is_told_as_reasons(
             assert runner.supervisor.report() == told
 
 
-async def test_a_kept_report_that_makes_no_sense_is_told_all_the_same(
-    tmp_path: Path, start: Start
-) -> None:
+async def test_an_invalid_kept_report_is_still_told(tmp_path: Path, start: Start) -> None:
     for strange in (5, "x", {"code": 1}, [[1], {"code": "core.all"}]):
         kept = {"reason": strange, "notes": strange, "no_fit": strange}
         keep(tmp_path, "commissioning.web", kept)

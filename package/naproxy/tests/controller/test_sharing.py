@@ -146,9 +146,7 @@ async def test_a_silent_tunnel_keeps_it_awake_for_its_share_and_no_longer(server
     assert server.runner.machine.reason == ONLY_SPENT
 
 
-async def test_after_a_stranger_s_patience_it_waits_as_for_those_who_asked_before(
-    server: Awake,
-) -> None:
+async def test_after_a_strangers_patience_earlier_clients_count(server: Awake) -> None:
     server.asks(OWN)
     server.passes(100)
     server.asks(STRANGER)
@@ -217,18 +215,14 @@ async def test_the_offices_own_tunnel_keeps_it_awake_without_end(server: Awake) 
     assert server.shares.spent == ()
 
 
-async def test_who_has_logged_in_keeps_it_awake_when_others_of_the_address_are_over(
-    server: Awake,
-) -> None:
+async def test_a_login_keeps_it_awake_though_its_address_is_over(server: Awake) -> None:
     server.in_flight(STRANGER, people=2, exempt=True)
     server.passes(7300)
     assert server.shares.over(STRANGER)
     assert server.inhibitors() == ["server.connections"]
 
 
-async def test_program_in_flight_keeps_it_awake_for_ten_minutes_whatever_people_may(
-    server: Awake,
-) -> None:
+async def test_a_program_in_flight_keeps_it_awake_for_ten_minutes(server: Awake) -> None:
     text = TEXT.replace("awake_s = 600", "awake_s = 28800").replace("7200", "60")
     server.runner.configure(config.parse(text).server[0], "lo")
     server.in_flight(STRANGER, people=0)
@@ -251,9 +245,7 @@ async def test_a_robot_in_flight_keeps_it_awake_for_a_minute(own: bool, server: 
     assert server.inhibitors() == []
 
 
-async def test_requests_at_the_server_whose_client_has_gone_keep_it_awake_for_a_minute(
-    server: Awake,
-) -> None:
+async def test_abandoned_requests_keep_it_awake_for_a_minute(server: Awake) -> None:
     server.asks(STRANGER)
     server.page.server(0).fetching_now = 1
     assert server.inhibitors() == ["server.fetching"]
@@ -407,9 +399,7 @@ def test_a_page_full_of_noise_in_its_clients_is_read_without_harm(shared: Page) 
     assert shared.clients()[0] == (2**64 - 1, 2**64 - 1, 65535, 255, 255, *[255] * 18)
 
 
-async def test_connections_that_are_passed_on_keep_the_server_awake_while_bytes_come(
-    server: Awake,
-) -> None:
+async def test_passed_connections_keep_it_awake_while_bytes_come(server: Awake) -> None:
     service = server.page.layout.service[0]
     service.listen, service.open_now = page.Listen.EDGE, 2
     service.last_active_us = page.monotonic_us()
@@ -418,9 +408,7 @@ async def test_connections_that_are_passed_on_keep_the_server_awake_while_bytes_
     assert server.inhibitors() == []
 
 
-async def test_connection_passed_on_unopened_keeps_it_awake_for_longer_than_a_person_may(
-    server: Awake,
-) -> None:
+async def test_a_passed_connection_keeps_it_awake_beyond_a_persons_share(server: Awake) -> None:
     service = server.page.layout.service[0]
     service.listen, service.open_now = page.Listen.EDGE, 1
     server.asks(STRANGER)

@@ -244,7 +244,7 @@ async def test_who_came_past_the_box_is_counted_and_known_after_a_restart(start:
         assert made.supervisor.around.total == 3
 
 
-async def test_what_an_agent_counted_is_told_and_known_after_a_restart(
+async def test_an_agents_count_outlives_a_restart(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def counted(_: agent.Driver) -> Counted:
@@ -271,7 +271,7 @@ def came_past(made: Runner) -> float:
     return {sample[0]: sample[2] for sample in measures._server(made.status())}[measures.AROUND]
 
 
-async def test_a_server_that_refuses_for_visitors_past_the_box_has_them_counted(
+async def test_visitors_named_in_a_refusal_are_counted(
     made: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse() -> SleepResult:
@@ -283,9 +283,7 @@ async def test_a_server_that_refuses_for_visitors_past_the_box_has_them_counted(
     assert made.supervisor.around.total == came_past(made) == 2
 
 
-async def test_a_box_that_only_sees_visitors_come_past_it_puts_nobody_to_sleep(
-    looked: Runner,
-) -> None:
+async def test_visitors_seen_only_past_the_box_prevent_sleep(looked: Runner) -> None:
     supervisor, today = looked.supervisor, looked.supervisor._day()
     supervisor.around.through(today - 3)
     supervisor.around.connected(0.0, today - 1, 1)
@@ -296,7 +294,7 @@ async def test_a_box_that_only_sees_visitors_come_past_it_puts_nobody_to_sleep(
     assert supervisor.inhibitors() == []
 
 
-async def test_https_opened_later_keeps_it_awake_and_costs_no_proof(
+async def test_https_opened_later_keeps_it_awake(
     looked: Runner, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(looked, "state", lambda: State.AWAKE)

@@ -98,9 +98,7 @@ def test_visitors_are_sent_to_https_while_all_names_are_served_there(shared: pag
         assert shared.server(0).flags == wanted, (redirect, served)
 
 
-def test_a_server_without_names_is_sent_nobody_from_while_nothing_is_served(
-    shared: page.Page,
-) -> None:
+def test_without_names_any_served_name_redirects_to_https(shared: page.Page) -> None:
     [server] = loaded("web", hosts="[]", extra=HTTPS.format("true")).server
     slots.write_redirect(shared, 0, server, ())
     assert shared.server(0).flags == 0
@@ -281,9 +279,7 @@ def test_paths_that_mean_work_are_rules_behind_the_offices(shared: page.Page) ->
     ]
 
 
-def test_a_page_without_a_server_is_one_that_varnish_knows_as_not_set_up(
-    shared: page.Page,
-) -> None:
+def test_a_page_without_servers_is_not_set_up(shared: page.Page) -> None:
     write(shared, loaded("web"))
     assert write(shared, config.parse("")) == {}
     assert shared.layout.nservers == 0

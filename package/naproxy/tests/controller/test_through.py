@@ -106,9 +106,7 @@ def test_each_connection_is_a_request_of_a_person(shared: Page, record: page.Ser
     assert list(through.events(1000)) == []
 
 
-def test_each_that_was_joined_has_its_outcome_and_others_are_no_requests(
-    shared: Page, record: page.Service
-) -> None:
+def test_only_joined_connections_are_requests(shared: Page, record: page.Service) -> None:
     through = Through(shared, 0)
     for counter, outcomes in (
         ("passed", [Outcome.PIPE]),
@@ -135,9 +133,7 @@ def test_counters_that_begin_anew_are_no_requests(shared: Page, record: page.Ser
     assert list(through.events(1000)) == []
 
 
-def test_open_connections_are_busy_until_nothing_came_for_a_minute(
-    shared: Page, record: page.Service
-) -> None:
+def test_connections_quiet_for_a_minute_are_not_busy(shared: Page, record: page.Service) -> None:
     now_us = 10**9
     through = Through(shared, 0, lambda: now_us)
     record.open_now, record.last_active_us = 3, now_us

@@ -118,9 +118,7 @@ def learned(made: Warmer, path: int = 5, url: str = "/logo.png") -> None:
     made.heard([event(path, Outcome.STALE, 10.0), event(99, Outcome.PASS, 100.0, client=8)])
 
 
-async def test_what_was_asked_for_is_expired_and_fetched_before_a_sleep(
-    made: Warmer, box: Box
-) -> None:
+async def test_before_a_sleep_wanted_content_is_fetched_again(made: Warmer, box: Box) -> None:
     learned(made)
     await made.before_sleep()
     assert {path for path, _ in box.asked} == {"/logo.png"}
@@ -134,9 +132,7 @@ async def test_what_was_asked_for_is_expired_and_fetched_before_a_sleep(
     assert told["took_j"] == pytest.approx(told["took_s"] * 41.7, abs=0.1)
 
 
-async def test_what_those_ask_for_who_may_not_wake_the_server_is_not_fetched_for_them(
-    made: Warmer, box: Box
-) -> None:
+async def test_content_only_for_barred_classes_is_not_fetched(made: Warmer, box: Box) -> None:
     made.stored(stored(5, "/feed.xml"))
     made.observed(State.ASLEEP, 2.0)
     came = [
@@ -188,7 +184,7 @@ async def test_who_calls_the_sleep_off_ends_the_fetching(made: Warmer, box: Box)
     assert len(box.asked) < 40
 
 
-async def test_an_empty_cache_is_filled_after_a_wake_with_what_was_worth_it(
+async def test_an_empty_cache_is_filled_after_a_wake(
     tmp_path: Path, made: Warmer, box: Box
 ) -> None:
     learned(made)
@@ -208,9 +204,7 @@ async def after_wake(made: Warmer, t_s: float) -> None:
     await made._task
 
 
-async def test_what_was_served_meanwhile_is_asked_after_even_if_it_is_fresh(
-    made: Warmer, box: Box
-) -> None:
+async def test_content_served_during_a_sleep_is_revalidated(made: Warmer, box: Box) -> None:
     learned(made)
     made.stored(stored(6, "/other.png"))
     await after_wake(made, 200.0)
@@ -218,7 +212,7 @@ async def test_what_was_served_meanwhile_is_asked_after_even_if_it_is_fresh(
     assert list(dict.fromkeys(expired)) == [("/logo.png", True), ("/logo.png", False)]
 
 
-async def test_what_each_site_is_asked_for_is_fetched_once_after_a_wake(
+async def test_after_a_wake_each_sites_usual_files_are_fetched_once(
     tmp_path: Path, box: Box
 ) -> None:
     varnish_us = [1]

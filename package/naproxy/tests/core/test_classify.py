@@ -1,4 +1,3 @@
-import pytest
 from naproxy.core.classify import (
     CRAWL_PAGES,
     POLL_ANYWAY,
@@ -15,9 +14,8 @@ AGENTS = Agents()
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/126.0.0.0 Safari/537.36"
 
 
-@pytest.mark.parametrize(
-    ("agent", "klass"),
-    [
+def test_the_class_an_agent_declares() -> None:
+    for agent, klass in (
         (CHROME, Klass.PERSON),
         ("Opera/9.80 (Windows NT 6.1)", Klass.PERSON),
         ("", Klass.API),
@@ -29,15 +27,12 @@ CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/126.0.0.0 Sa
         ("Mozilla/5.0 zgrab/0.x", Klass.SCANNER),
         # A monitor that names a crawler is a monitor.
         ("Googlebot UptimeRobot/2.0", Klass.MONITOR),
-    ],
-)
-def test_the_class_an_agent_declares(agent: str, klass: Klass) -> None:
-    assert AGENTS.klass(agent) is klass
+    ):
+        assert AGENTS.klass(agent) is klass, agent
 
 
-@pytest.mark.parametrize(
-    ("literal", "agent", "found"),
-    [
+def test_literals_are_tied_to_edges() -> None:
+    for literal, agent, found in (
         ("^curl", "curl/8", True),
         ("^curl", "libcurl/8", False),
         ("bot$", "a bot", True),
@@ -46,11 +41,9 @@ def test_the_class_an_agent_declares(agent: str, klass: Klass) -> None:
         ("\\bsonic", "panasonic", False),
         ("a.c", "a.c", True),
         ("a.c", "abc", False),
-    ],
-)
-def test_literals_are_tied_to_edges(literal: str, agent: str, found: bool) -> None:
-    agents = Agents([{"name": "x", "class": "crawler", "literals": [literal]}])
-    assert agents.klass(agent) is (Klass.CRAWLER if found else Klass.API)
+    ):
+        agents = Agents([{"name": "x", "class": "crawler", "literals": [literal]}])
+        assert agents.klass(agent) is (Klass.CRAWLER if found else Klass.API), (literal, agent)
 
 
 def test_a_catch_all_counts_only_where_nothing_has_a_name() -> None:
@@ -218,9 +211,8 @@ def test_memory_is_bounded() -> None:
     assert len(behaviour._clients) == 10
 
 
-@pytest.mark.parametrize(
-    ("method", "url", "never"),
-    [
+def test_what_is_never_refused() -> None:
+    for method, url, never in (
         ("POST", "/", True),
         ("PROPFIND", "/a", True),
         ("GET", "/.well-known/caldav", True),
@@ -235,7 +227,5 @@ def test_memory_is_bounded() -> None:
         ("HEAD", "/back?error=denied&state=c", True),
         ("GET", "/back?code=&state=c", False),
         ("GET", "/back?code=a&estate=c", False),
-    ],
-)
-def test_what_is_never_refused(method: str, url: str, never: bool) -> None:
-    assert never_refused(method, url) is never
+    ):
+        assert never_refused(method, url) is never, (method, url)

@@ -16,9 +16,7 @@ def test_the_break_even_gap_is_where_sleeping_saves_nothing() -> None:
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.integers(0, 1000))
-def test_what_is_saved_and_what_is_drawn_add_up_to_always_on(
-    on_s: float, off_s: float, switches: int
-) -> None:
+def test_saved_and_drawn_add_up_to_always_on(on_s: float, off_s: float, switches: int) -> None:
     drawn_j = TABLE_4_2.energy_j(on_s, off_s, switches)
     always_j = (on_s + off_s) * TABLE_4_2.on_w
     assert drawn_j + TABLE_4_2.saving_j(off_s, switches) == pytest.approx(always_j, abs=1e-6)

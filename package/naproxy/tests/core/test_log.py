@@ -4,7 +4,6 @@ import logging
 import subprocess
 import sys
 
-import pytest
 from naproxy.core.log import Lines
 
 SCRIPT = """
@@ -30,11 +29,11 @@ def lines(message: str, *values: object, fault: Exception | None = None) -> list
     return Lines().format(record).splitlines()
 
 
-@pytest.mark.parametrize("hostile", ["a\nb", "a\r\nb", "a\x1b[2Jb", "a\u2028b", "a\x85b", "a\x00b"])
-def test_a_message_is_one_line_whatever_is_in_it(hostile: str) -> None:
-    [line] = lines("wake datagram ignored: %s", hostile)
-    assert line.isprintable()
-    assert line.startswith("wake datagram ignored: a\\")
+def test_a_message_is_one_line_whatever_is_in_it() -> None:
+    for hostile in ("a\nb", "a\r\nb", "a\x1b[2Jb", "a\u2028b", "a\x85b", "a\x00b"):
+        [line] = lines("wake datagram ignored: %s", hostile)
+        assert line.isprintable(), hostile
+        assert line.startswith("wake datagram ignored: a\\"), hostile
 
 
 def test_a_message_stays_as_it_is_where_nothing_is_wrong_with_it() -> None:

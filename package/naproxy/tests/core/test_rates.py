@@ -87,9 +87,8 @@ def test_a_tariff_begins_on_a_day_that_there_is(text: str) -> None:
         since(text)
 
 
-@pytest.mark.parametrize(
-    ("texts", "found"),
-    [
+def test_overlapping_bands_are_found_over_the_end_of_the_week_too() -> None:
+    for texts, found in (
         (["mon-sun 22:00-06:00 1", "mon-sun 06:00-22:00 2"], None),
         (["mon-sun 22:00-06:00 1", "mon-sun 05:59-07:00 2"], (0, 1)),
         (["sun 23:00-02:00 1", "mon 01:00-02:00 2"], (0, 1)),
@@ -97,12 +96,8 @@ def test_a_tariff_begins_on_a_day_that_there_is(text: str) -> None:
         (["mon-fri 22:00-06:00 1", "sat,sun 00:00-24:00 1"], None),
         (["mon-fri 00:00-24:00 1", "sat 00:00-24:00 2", "fri 23:00-01:00 3"], (0, 2)),
         (["mon-sun 00:00-24:00 1", "tue 10:00-11:00 2", "wed 12:00-13:00 3"], (0, 1)),
-    ],
-)
-def test_overlapping_bands_are_found_over_the_end_of_the_week_too(
-    texts: list[str], found: tuple[int, int] | None
-) -> None:
-    assert overlap([band(text) for text in texts]) == found
+    ):
+        assert overlap([band(text) for text in texts]) == found, texts
 
 
 # By the clock
@@ -170,34 +165,29 @@ def test_where_clocks_go_back_the_hour_shown_twice_has_its_price_twice() -> None
     assert price.at(at("2026-10-25T02:45")) == price.at(at("2026-10-25T02:45", fold=1)) == 0.1
 
 
-@pytest.mark.parametrize(
-    ("name", "day"),
-    [
+def test_every_second_of_a_strange_day_has_the_price_that_its_clock_says() -> None:
+    for name, day in (
         ("Asia/Kathmandu", "2026-03-03"),  # 5:45 ahead of UTC
         ("Australia/Lord_Howe", "2026-04-05"),  # clocks go back by half an hour
         ("America/Havana", "2026-03-08"),  # midnight is left out
         ("America/Havana", "2026-11-01"),  # 0 to 1 twice
         ("America/Santiago", "2026-04-04"),  # 23 to 24 twice
         ("Pacific/Apia", "2011-12-30"),  # this day was left out
-    ],
-)
-def test_every_second_of_a_strange_day_has_the_price_that_its_clock_says(
-    name: str, day: str
-) -> None:
-    where = ZoneInfo(name)
-    cheap = band("mon-sun 22:30-01:15 0.1")
-    price = by_tariff(None, [Tariff(date(2000, 1, 1), 0.3, (cheap,))], where)
-    begin_s = int(at(f"{day}T12:00", UTC)) - 2 * 86400
-    seen = 0.0
-    for t_s in range(begin_s, begin_s + 4 * 86400, 300):
-        clock = datetime.fromtimestamp(t_s, where)
-        minute = clock.hour * 60 + clock.minute
-        expected = 0.1 if minute >= 22 * 60 + 30 or minute < 75 else 0.3
-        assert price.at(t_s) == expected, clock
-        seen += 300 * expected
-    total, known_s = price.over(begin_s, begin_s + 4 * 86400)
-    assert known_s == 4 * 86400
-    assert total == pytest.approx(seen)
+    ):
+        where = ZoneInfo(name)
+        cheap = band("mon-sun 22:30-01:15 0.1")
+        price = by_tariff(None, [Tariff(date(2000, 1, 1), 0.3, (cheap,))], where)
+        begin_s = int(at(f"{day}T12:00", UTC)) - 2 * 86400
+        seen = 0.0
+        for t_s in range(begin_s, begin_s + 4 * 86400, 300):
+            clock = datetime.fromtimestamp(t_s, where)
+            minute = clock.hour * 60 + clock.minute
+            expected = 0.1 if minute >= 22 * 60 + 30 or minute < 75 else 0.3
+            assert price.at(t_s) == expected, clock
+            seen += 300 * expected
+        total, known_s = price.over(begin_s, begin_s + 4 * 86400)
+        assert known_s == 4 * 86400, name
+        assert total == pytest.approx(seen), name
 
 
 # History
@@ -319,15 +309,17 @@ def test_where_nothing_was_recorded_and_nothing_else_is_known_nothing_counts() -
     assert co2.mean(at("2026-03-03T00:00"), at("2027-03-03T00:00")) is None
 
 
-@pytest.mark.parametrize(("day", "hours"), [("2026-03-29", 23), ("2026-10-25", 25)])
-def test_each_hour_of_a_day_with_a_strange_length_has_its_own(day: str, hours: int) -> None:
-    begin_s = int(at(f"{day}T00:00"))
-    known = {begin_s + HOUR_S * n: float(n) for n in range(hours)}
-    co2 = rates({"office": {"co2_g_per_kwh": 999.0}}, ZURICH, known).co2
-    assert [co2.at(begin_s + HOUR_S * n + 1800) for n in range(hours)] == list(range(hours))
-    assert co2.at(begin_s + HOUR_S * hours) == 999.0
-    total, known_s = co2.over(begin_s, begin_s + HOUR_S * hours)
-    assert (total, known_s) == (HOUR_S * sum(range(hours)), HOUR_S * hours)
+def test_each_hour_of_a_day_with_a_strange_length_has_its_own() -> None:
+    for day, hours in (("2026-03-29", 23), ("2026-10-25", 25)):
+        begin_s = int(at(f"{day}T00:00"))
+        known = {begin_s + HOUR_S * n: float(n) for n in range(hours)}
+        co2 = rates({"office": {"co2_g_per_kwh": 999.0}}, ZURICH, known).co2
+        assert [co2.at(begin_s + HOUR_S * n + 1800) for n in range(hours)] == list(range(hours)), (
+            day
+        )
+        assert co2.at(begin_s + HOUR_S * hours) == 999.0, day
+        total, known_s = co2.over(begin_s, begin_s + HOUR_S * hours)
+        assert (total, known_s) == (HOUR_S * sum(range(hours)), HOUR_S * hours), day
 
 
 def test_an_hour_of_utc_counts_where_clocks_are_half_an_hour_off() -> None:

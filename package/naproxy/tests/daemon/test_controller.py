@@ -47,9 +47,7 @@ def test_a_server_sleeps_when_told_and_wakes_by_a_magic_packet_when_needed(box: 
     ]
 
 
-def test_a_box_without_a_file_runs_and_takes_its_first_server_through_the_api(
-    make: Callable[..., Box],
-) -> None:
+def test_a_box_without_servers_takes_its_first_by_the_api(make: Callable[..., Box]) -> None:
     box = make()
     first = box.file.read_text()
     box.file.write_text(first.partition("[[server]]")[0])
@@ -110,7 +108,9 @@ def test_a_refusal_is_told_in_the_servers_words_and_its_exit_status(box: Box) ->
 
 def test_a_request_while_it_falls_asleep_is_served_after_the_wake(box: Box) -> None:
     asked = box.directory / "asked"
-    box.ssh(f"touch {asked}.1; while ! [ -e {asked}.2 ]; do sleep 0.02; done; touch {box.server.power}")
+    box.ssh(
+        f"touch {asked}.1; while ! [ -e {asked}.2 ]; do sleep 0.02; done; touch {box.server.power}"
+    )
     box.order_sleep()
     wait_for("the command", Path(f"{asked}.1").exists)
     box.ask_for_wake()
@@ -151,9 +151,7 @@ def test_requests_at_the_server_keep_it_awake(shared: Box) -> None:
     assert str(Reason("server.requests_came", number=3)) in done.stderr
 
 
-def test_a_server_that_never_wakes_is_trouble_and_goes_on_being_called(
-    make: Callable[..., Box],
-) -> None:
+def test_a_server_that_never_wakes_is_trouble_and_called_on(make: Callable[..., Box]) -> None:
     box = make(attempts=2).start()
     box.wait(State.AWAKE)
     box.sleep()
@@ -306,9 +304,7 @@ def test_what_is_an_argument_is_refused_in_a_request(shared: Box) -> None:
     assert shared.file.read_text() == before
 
 
-def test_an_older_file_holds_where_no_argument_is_given_and_the_log_warns(
-    make: Callable[..., Box],
-) -> None:
+def test_an_older_file_holds_without_arguments_and_warns(make: Callable[..., Box]) -> None:
     box = make()
     old = f'[box]\ndata_dir = "{box.directory}/old"\nrun_dir = "/nowhere"\n'
     box.file.write_text(box.file.read_text().replace("[box]\n", old))

@@ -95,9 +95,7 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pebble]:
         yield made
 
 
-def test_a_certificate_is_issued_by_itself_shown_and_renewed(
-    tmp_path: Path, issuer: Pebble
-) -> None:
+def test_a_certificate_is_issued_shown_and_renewed(tmp_path: Path, issuer: Pebble) -> None:
     with acme(tmp_path, issuer) as box:
         box.serve()
         told = box.issued()
@@ -135,9 +133,7 @@ def test_a_certificate_is_issued_by_itself_shown_and_renewed(
         assert box.naproxy("certificate", "renew", "main").returncode == 1
 
 
-def test_what_the_issuer_says_becomes_a_reason_and_is_not_asked_again_at_once(
-    tmp_path: Path, issuer: Pebble
-) -> None:
+def test_an_issuers_refusal_is_told_and_waited_out(tmp_path: Path, issuer: Pebble) -> None:
     with acme(tmp_path, issuer, answers=False) as box:
         problem = box.problem()
         assert problem["code"] == "https.acme_not_seen"
@@ -165,9 +161,7 @@ def test_nobody_is_asked_before_the_terms_are_agreed_to(tmp_path: Path, issuer: 
         assert not (box.edge.folder / "acme").exists()
 
 
-def test_what_is_not_configured_yet_is_tried_and_changes_nothing(
-    tmp_path: Path, issuer: Pebble
-) -> None:
+def test_a_trial_of_new_settings_changes_nothing(tmp_path: Path, issuer: Pebble) -> None:
     with acme(tmp_path, issuer, terms="false") as box:
         before = box.box.file.read_bytes()
         change = [

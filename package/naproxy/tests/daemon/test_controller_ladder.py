@@ -69,9 +69,7 @@ def cycle(box: Box) -> int:
     return box.server.packets - before
 
 
-def test_three_packets_in_vain_and_the_next_rung_wakes_it_and_is_told(
-    climb: Callable[[str], Box], ear: Ear
-) -> None:
+def test_after_three_packets_the_next_rung_wakes_it(climb: Callable[[str], Box], ear: Ear) -> None:
     box = climb(udp(ear))
     assert "in vain" not in box.naproxy("status").stdout
     assert cycle(box) == 3
@@ -83,9 +81,7 @@ def test_three_packets_in_vain_and_the_next_rung_wakes_it_and_is_told(
     assert "woken by udp; in vain of late: etherwake" in box.naproxy("status").stdout
 
 
-def test_the_next_wake_begins_with_what_worked_also_after_a_restart(
-    climb: Callable[[str], Box], ear: Ear
-) -> None:
+def test_a_wake_begins_with_what_worked_last(climb: Callable[[str], Box], ear: Ear) -> None:
     box = climb(udp(ear))
     cycle(box)
     assert cycle(box) == 0
@@ -95,9 +91,7 @@ def test_the_next_wake_begins_with_what_worked_also_after_a_restart(
     assert ear.packets == 3
 
 
-def test_a_rung_that_cannot_be_called_is_passed_over_at_once_and_said(
-    make: Callable[..., Box], ear: Ear
-) -> None:
+def test_a_rung_that_fails_is_passed_over_and_said(make: Callable[..., Box], ear: Ear) -> None:
     box = make(attempts=3)
     ear.box = box
     broken = '[server.wake]\ndriver = "gpio"\nchip = "gpiochip99"\nline = 1\n'

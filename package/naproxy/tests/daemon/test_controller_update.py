@@ -35,7 +35,7 @@ def box(make: Callable[..., Box], machine: RaucMachine) -> Box:
     return made.start()
 
 
-def test_the_command_writes_an_update_and_changes_its_mind(
+def test_an_update_is_written_and_undone(
     box: Box, machine: RaucMachine, ours: Signer, tmp_path: Path
 ) -> None:
     told = box.naproxy("update").stdout
@@ -54,7 +54,7 @@ def test_the_command_writes_an_update_and_changes_its_mind(
     assert json.loads(box.naproxy("update", "--json").stdout)["confirmed"] is True
 
 
-def test_the_command_says_why_it_did_not(
+def test_the_command_says_why_it_refused(
     box: Box, machine: RaucMachine, ours: Signer, tmp_path: Path
 ) -> None:
     older = box.naproxy("update", str(bundle(tmp_path / "old.raucb", ours, version="0.0.1")))

@@ -225,9 +225,7 @@ WAIT = """
 """
 
 
-def test_a_change_of_state_wakes_a_waiter_in_another_process(
-    tmp_path: Path, shared: page.Page
-) -> None:
+def test_a_change_of_state_wakes_another_process(tmp_path: Path, shared: page.Page) -> None:
     program = compiled(tmp_path, WAIT)
     shared.set_state(1, State.WAKING, 1)
     with subprocess.Popen([program, shared.path], stdout=subprocess.PIPE) as waiter:
@@ -341,7 +339,7 @@ def test_a_record_completed_late_is_not_lost(ring: Ring, reader: events.Events) 
     assert reader.lost == 0
 
 
-def test_a_restarted_reader_finds_what_the_ring_still_has(
+def test_a_restarted_reader_finds_the_rings_records(
     tmp_path: Path, ring: Ring, reader: events.Events
 ) -> None:
     reader.close()
@@ -411,9 +409,7 @@ def test_it_froze_when_it_began_to_fall_asleep_until_it_is_awake(shared: page.Pa
 
 
 @pytest.mark.parametrize(("away_us", "kept"), [(1_000_000, 5), (120_000_000, 0), (None, 0)])
-def test_since_when_it_is_frozen_is_known_only_after_a_short_absence(
-    tmp_path: Path, away_us: int | None, kept: int
-) -> None:
+def test_a_short_absence_keeps_froze_us(tmp_path: Path, away_us: int | None, kept: int) -> None:
     with closing(page.Page(tmp_path)) as opened:
         opened.set_state(0, State.ASLEEP, 5)
         opened.heartbeat(0 if away_us is None else page.monotonic_us() - away_us)
