@@ -17,6 +17,7 @@ from naproxy.core.reason import reason_of
 from naproxy.server.ical import MOST_BYTES
 from naproxy.server.inhibitors import Agenda, Settings
 from problems import problems
+from samples import WEB
 from web_server import WebServer, serving
 
 NOW_S = datetime(2026, 11, 18, 12, tzinfo=UTC).timestamp()
@@ -124,13 +125,10 @@ def test_a_file_is_read_and_another_calendars_copy_is_not(
     assert reason_of(gone["problem"]).code == "server.calendar_unreachable"
 
 
-SERVER = '[[server]]\nid = "web"\naddress = "192.0.2.10"\nmac = "02:00:00:00:00:01"\n'
-
-
 def test_what_is_no_address_is_refused() -> None:
     web = ("ftp://a/b", "http://", "http://a:99999/", "http://[::1/", "http://a b/")
     for address in ("office.ics", *web):
-        found = problems(f'{SERVER}[server.awake]\ncalendar = "{address}"\n')
+        found = problems(f'{WEB}[server.awake]\ncalendar = "{address}"\n')
         assert found == [("server.web.awake.calendar", "config.calendar")], address
 
 

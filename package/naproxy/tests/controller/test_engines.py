@@ -24,8 +24,8 @@ from naproxy.core.request import Refusal
 from naproxy.core.state import Klass, State
 from naproxy.history.write.journal import Journal
 from naproxy.server.engines import MOST, QUIET_S, WINDOW_S, Engines
-from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome, Page
+from samples import FETCH
 
 DAY_S = 86400.0
 GOOGLE = "Google"
@@ -34,10 +34,9 @@ GOOGLEBOT = next(agent for agent in range(1000) if engine_of(agent) == GOOGLE)
 NAMES = {ADDRESS: "crawl-7.googlebot.com."}
 ADDRESSES = {"crawl-7.googlebot.com": ["192.0.2.7"]}
 REFUSED = Refusal(GOOGLE, ADDRESS, 77)
-HELD = Event(
-    seq=1, t_us=1, client=5, path=5, delay_ms=0, agent=GOOGLEBOT, server=0, klass=Klass.CRAWLER,
-    outcome=Outcome.HELD, flags=0, status=200, method=0, network=77,
-)  # fmt: skip
+HELD = replace(
+    FETCH, klass=Klass.CRAWLER, agent=GOOGLEBOT, outcome=Outcome.HELD, flags=0, network=77
+)
 
 
 def refused(limit_s: float = DAY_S) -> Engines:
@@ -258,15 +257,8 @@ def test_who_woke_the_server_crawls_and_others_take_turns(at: At) -> None:
     assert at.engines.inhibitor() == Reason("server.engine_crawls", engine=GOOGLE)
     assert at.page.server(0).crawl_ms == 1000
     assert at.engines.let_in() == []
-    assert at.engines.status() == [
-        {
-            "name": GOOGLE,
-            "crawls": True,
-            "refused_since_s": None,
-            "served_s": at.t_s,
-            "let_in_s": at.t_s,
-        }
-    ]
+    told = {"name": GOOGLE, "crawls": True, "refused_since_s": None}
+    assert at.engines.status() == [{**told, "served_s": at.t_s, "let_in_s": at.t_s}]
     at.t_s += QUIET_S
     at.engines.look()
     assert at.engines.inhibitor() is None

@@ -4,24 +4,11 @@ from naproxy.controller.learning import LET_IN, Learner, path_hash
 from naproxy.core.classify import CRAWL_PAGES, SCAN_PATHS
 from naproxy.core.state import Klass
 from naproxy.shm import page
-from naproxy.shm.events import Event
 from naproxy.shm.page import Page
+from samples import FETCH
 
 HOUR_US = 3_600_000_000
-EVENT = Event(
-    seq=1,
-    t_us=1,
-    client=77,
-    path=5,
-    delay_ms=0,
-    agent=0,
-    server=0,
-    klass=Klass.PERSON,
-    outcome=2,
-    flags=page.E_PAGE_LOAD,
-    status=200,
-    method=0,
-)
+EVENT = replace(FETCH, client=77, path=5, agent=0, flags=page.E_PAGE_LOAD)
 
 
 def learned(shared: Page) -> dict[int, int]:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from unittest.mock import AsyncMock
 
 import pytest
-from naproxy.config import document as config
 from naproxy.controller import look as looking
 from naproxy.controller.look import Streams, Wire
 from naproxy.server import sight
 from naproxy.server.sight import HTTPS_PORT, Led, Look
+from samples import WEB, server
 
-SERVER = '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
+SERVER = WEB.replace("port = 1\n", "")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 Answer = Callable[[str, str, bool], bytes]
 """What is answered to: a method and path, the host asked for, told of HTTPS or not."""
@@ -80,9 +80,9 @@ async def serving(answer: Answer | None, tls: ssl.SSLContext | None = None) -> A
         finally:
             writer.close()
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0, ssl=tls)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
+    listener = await asyncio.start_server(talk, "127.0.0.1", 0, ssl=tls)
+    async with listener:
+        yield listener.sockets[0].getsockname()[1]
 
 
 def see(
@@ -101,8 +101,7 @@ def see(
                 port = await stack.enter_async_context(serving(raw, tls))
                 wire.ports[HTTPS_PORT] = port
             names = ", ".join(f'"{host}"' for host in hosts)
-            server = config.parse(f"{SERVER}hosts = [{names}]").server[0]
-            return await looking.look(server, wire), wire
+            return await looking.look(server(f"hosts = [{names}]", SERVER), wire), wire
 
     return asyncio.run(inside())
 
@@ -123,7 +122,7 @@ async def test_a_server_asked_over_https_is_looked_at_there(
     async with serving(answer, certificate) as port:
         text = f'{SERVER}hosts = ["shop.example"]\n[server.https]\nmode = "{mode}"\n'
         text += f'to_server = "https"\nto_server_port = {port}\n'
-        seen = await looking.look(config.parse(text).server[0], Here({HTTPS_PORT: port}))
+        seen = await looking.look(server(text=text), Here({HTTPS_PORT: port}))
     assert (seen.port, seen.whole, told) == ("open", True, {True, False})
     to = ("shop.example", "https://shop.example", "shop.example", True, True)
     assert seen.led == (Led(*to, through_proxy=False),)
@@ -340,7 +339,7 @@ async def test_how_a_connection_fails_is_told(monkeypatch: pytest.MonkeyPatch) -
         (OSError(errno.ENETUNREACH, "no network"), "unknown"),
     ):
         monkeypatch.setattr(Wire, "connect", AsyncMock(side_effect=error))
-        seen = await looking.look(config.parse(SERVER).server[0])
+        seen = await looking.look(server(text=SERVER))
         assert (seen.port, seen.whole) == (port, False), error
 
 

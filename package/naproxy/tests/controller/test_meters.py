@@ -26,8 +26,8 @@ from naproxy.drivers.powermodel import Utilisation
 from naproxy.lab.measure import measure
 from naproxy.lab.measure.experiment import Phase
 from naproxy.lab.measure.experimenting import listening
+from samples import WEB
 
-SERVER = '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
 STEP_S = 0.1
 
 
@@ -56,7 +56,7 @@ class Office:
         return table(name, "simulated", file=file, interval_s=STEP_S, **keys)
 
     def use(self, text: str) -> None:
-        loaded = config.parse(SERVER + text)
+        loaded = config.parse(WEB + text)
         self.meters.use(loaded.meter, loaded.server)
 
     def status(self, name: str) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def test_commands_are_measured_by_the_seconds_of_the_controller(box: Box) -> Non
         async with listening(args) as feed:
             await feed.hear()
             start_s = int(feed.now_s())
-            assert abs(start_s - time.time()) < 5
+            assert abs(start_s - time.time()) < 60
             return await feed.phase(start_s, start_s + 2)
 
     with pytest.raises(CommandError, match="web may be put to sleep while it idles"):
@@ -271,14 +271,18 @@ def test_the_controller_shows_and_keeps_what_meters_say(box: Box) -> None:
     assert (plug["of"], plug["power_w"], plug["estimated"]) == ("web", 43.3, False)
     assert plug["problem"] is None
     newest_s = max(second["t_s"] for second in answer["seconds"])
-    assert abs(newest_s - time.time()) < 5
+    assert abs(newest_s - time.time()) < 60
     assert all(second["t_s"] > newest_s for second in said(box, newest_s)["seconds"])
     shown = box.naproxy("status").stdout
     assert "draws 43.3 W, by plug: what a file says" in shown
     assert "box" in shown
     assert "estimated to draw 43.3 W, by guess" in shown
-    live = box.naproxy("measure", "plug", "--seconds", "2", "--json").stdout.splitlines()
-    assert {json.loads(row)["meter"] for row in live} == {"plug"}
+
+    def live() -> set[str]:
+        rows = box.naproxy("measure", "plug", "--seconds", "3", "--json").stdout.splitlines()
+        return {json.loads(row)["meter"] for row in rows}
+
+    wait_for("a second of the meter that was asked for", lambda: live() == {"plug"}, box.log)
     wrong = box.naproxy("measure", "nope", "--seconds", "3")
     assert wrong.stderr == "naproxy measure: there is no meter nope, only plug, guess\n"
     assert box.end() == 0
@@ -301,7 +305,7 @@ def measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[...
     file = tmp_path / "naproxy.toml"
 
     def run(*arguments: str, meters: str = text) -> tuple[int, str]:
-        file.write_text(SERVER + meters)
+        file.write_text(WEB + meters)
         more = ("--config", str(file), "--socket", "/nonexistent")
         status = main(["measure", *arguments, *more])
         found = capsys.readouterr()

@@ -2,6 +2,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Any
 
 import pytest
 from naproxy import policy
-from naproxy.config import document as config
 from naproxy.controller.executing import Executor
 from naproxy.controller.runner import Runner
 from naproxy.core.reason import Reason, own_words, reason_of, stored_reason
@@ -25,15 +25,9 @@ from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome, Page
 from one_runner import keep, running
+from samples import FETCH, server
 
-TEXT = """
-[[server]]
-id = "web"
-address = "127.0.0.1"
-port = 1
-mac = "02:00:00:00:00:01"
-"""
-SERVER = config.parse(TEXT).server[0]
+SERVER = server()
 IDLE = Reason("policy.idle", idle_s=63)
 OPENS = own_words("the office opens at 8")
 BY_HAND = Reason("server.by_hand")
@@ -83,8 +77,8 @@ def start(tmp_path: Path) -> Start:
     """Start a runner, more than once if the test does; each takes up what the last one saved."""
 
     def start(awake: str = "", ahead_s: float = 0.0) -> AbstractAsyncContextManager[Runner]:
-        server = config.parse(f"{TEXT}[server.awake]\n{awake}").server[0]
-        return running(tmp_path, server, epoch_s=time.time() - time.monotonic() + ahead_s)
+        epoch_s = time.time() - time.monotonic() + ahead_s
+        return running(tmp_path, server(f"[server.awake]\n{awake}"), epoch_s=epoch_s)
 
     return start
 
@@ -97,21 +91,7 @@ def runner(start: Start, spy: Spy, enter: Callable[..., Any]) -> Runner:
 
 
 def event(outcome: Outcome = Outcome.FETCH, **changes: Any) -> Event:
-    values: dict[str, Any] = {
-        "seq": 1,
-        "t_us": page.monotonic_us(),
-        "client": 7,
-        "path": 8,
-        "delay_ms": 0,
-        "agent": 0xFFFFFFFF,
-        "server": 0,
-        "klass": Klass.PERSON,
-        "outcome": outcome,
-        "flags": page.E_NEEDED,
-        "status": 200,
-        "method": 0,
-    }
-    return Event(**{**values, **changes})
+    return replace(FETCH, **{"t_us": page.monotonic_us(), "outcome": outcome, **changes})
 
 
 def hear(runner: Runner, outcome: Outcome = Outcome.FETCH, **changes: Any) -> None:
@@ -273,8 +253,8 @@ async def test_the_journal_has_inhibitors(
     monkeypatch.setattr(Journal, "decision", lambda _, *what: noted.append(what))
     spy.decision = Decision(True, IDLE)
     awake_with_requests(runner)
-    [(server, t_s, sleep, reason), *_] = noted
-    assert (server, sleep) == ("web", False)
+    [(name, t_s, sleep, reason), *_] = noted
+    assert (name, sleep) == ("web", False)
     assert t_s == pytest.approx(time.time(), abs=5)
     assert (reason.code, reason.params["why"]) == ("server.would_sleep", IDLE)
     assert reason.params["inhibitors"][0] == FETCHING
@@ -366,8 +346,7 @@ async def test_its_own_sleeps_are_told_and_kept_until_they_are_left_to_it(start:
         assert runner.status()["sleeps_itself"] == seen
     async with start() as runner:
         assert runner.status()["sleeps_itself"] == seen
-        left = config.parse(f'{TEXT}[server.sleep]\ndriver = "itself"\n').server[0]
-        runner.configure(left, "lo")
+        runner.configure(server('[server.sleep]\ndriver = "itself"\n'), "lo")
         assert runner.status()["sleeps_itself"] is None
 
 
@@ -445,7 +424,7 @@ async def test_a_change_during_a_commissioning_leaves_no_old_probes(runner: Runn
     runner.start()
     runner.supervisor.start(Plan())
     probes, pings = runner.executor._prober, runner.executor._pinger
-    runner.configure(config.parse(TEXT.replace("port = 1", "port = 2")).server[0], "lo")
+    runner.configure(replace(SERVER, port=2), "lo")
     assert not runner.supervisor.running
     assert probes._timer is None
     assert pings._timer is None

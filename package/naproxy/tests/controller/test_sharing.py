@@ -4,10 +4,12 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from naproxy.config import document as config
+import samples
 from naproxy.controller.deciding import ONLY_SPENT
 from naproxy.controller.runner import Runner
 from naproxy.controller.sharing import Spent, party_of
@@ -19,13 +21,9 @@ from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome, Page
 from one_runner import running
+from samples import FETCH, WEB
 
-TEXT = """
-[[server]]
-id = "web"
-address = "127.0.0.1"
-port = 1
-mac = "02:00:00:00:00:01"
+TEXT = f"""{WEB}
 armed = true
 [server.sleep]
 driver = "ssh"
@@ -39,7 +37,7 @@ awake_s = 600
 network_awake_s = 1800
 wakes = 10
 """
-SERVER = config.parse(TEXT).server[0]
+SERVER = samples.server(text=TEXT)
 VISITOR, STRANGER = Party(1, 101), Party(2, 102)
 
 
@@ -97,10 +95,10 @@ class Awake:
         row.in_flight, row.people[0], row.robots[0] = people + robots, people, robots
         self.page.server(0).piping_now += people + robots
 
-    def passes(self, seconds: int) -> None:
+    def passes(self, seconds: int, step_s: int = 1) -> None:
         """Let time pass, with looks as the controller's."""
-        for _ in range(seconds):
-            self.clock.now_s += 1
+        for _ in range(seconds // step_s):
+            self.clock.now_s += step_s
             self.runner.decider.account()
             check_s = self.runner.decider.next_check_s
             if check_s is not None and check_s <= self.clock.now_s:
@@ -115,12 +113,14 @@ class Awake:
 
 
 def event(clock: Clock, party: Party, outcome: Outcome = Outcome.FETCH, flags: int = 0) -> Event:
-    t_us = int(1e6 * clock.now_s)
-    flags |= page.E_NEEDED
-    klass = Klass.CRAWLER if party.robot else Klass.PERSON
-    return Event(
-        *(1, t_us, 7, 8, 0, 0xFFFFFFFF, 0, klass, outcome, flags, 200, 0),
-        *(party.address, party.network),
+    return replace(
+        FETCH,
+        t_us=int(1e6 * clock.now_s),
+        klass=Klass.CRAWLER if party.robot else Klass.PERSON,
+        outcome=outcome,
+        flags=flags | page.E_NEEDED,
+        address=party.address,
+        network=party.network,
     )
 
 
@@ -210,21 +210,21 @@ async def test_work_of_somebody_else_is_one_still(server: Awake) -> None:
 
 async def test_the_offices_own_tunnel_keeps_it_awake_without_end(server: Awake) -> None:
     server.in_flight(STRANGER, own=True)
-    server.passes(7300)
+    server.passes(7300, step_s=20)
     assert server.inhibitors() == ["server.connections"]
     assert server.shares.spent == ()
 
 
 async def test_a_login_keeps_it_awake_though_its_address_is_over(server: Awake) -> None:
     server.in_flight(STRANGER, people=2, exempt=True)
-    server.passes(7300)
+    server.passes(7300, step_s=20)
     assert server.shares.over(STRANGER)
     assert server.inhibitors() == ["server.connections"]
 
 
 async def test_a_program_in_flight_keeps_it_awake_for_ten_minutes(server: Awake) -> None:
     text = TEXT.replace("awake_s = 600", "awake_s = 28800").replace("7200", "60")
-    server.runner.configure(config.parse(text).server[0], "lo")
+    server.runner.configure(samples.server(text=text), "lo")
     server.in_flight(STRANGER, people=0)
     row = server.page.layout.client[1]
     row.in_flight = row.programs[0] = server.page.server(0).piping_now = 1
@@ -236,7 +236,7 @@ async def test_a_program_in_flight_keeps_it_awake_for_ten_minutes(server: Awake)
 
 @pytest.mark.parametrize("own", [True, False])
 async def test_a_robot_in_flight_keeps_it_awake_for_a_minute(own: bool, server: Awake) -> None:
-    server.passes(7201)
+    server.passes(7220, step_s=20)
     assert server.sleeping
     server.runner.machine.state = State.AWAKE
     server.in_flight(STRANGER, people=0, robots=1, own=own)
@@ -270,14 +270,14 @@ async def test_who_asks_and_hangs_up_over_and_over_pays_for_it(server: Awake) ->
 async def test_time_awake_by_hand_is_on_nobodys_share(server: Awake) -> None:
     server.runner.set_mode(awake=True)
     server.in_flight(STRANGER)
-    server.passes(2000)
+    server.passes(2000, step_s=20)
     assert server.shares.spent == ()
 
 
 async def test_time_that_the_policy_wants_whoever_asks_is_on_nobodys_share(server: Awake) -> None:
     server.in_flight(STRANGER)
     server.runner.decider.decision = Decision(False, Reason("policy.no_budget"))
-    server.passes(2000)
+    server.passes(2000, step_s=20)
     assert server.shares.spent == ()
 
 
@@ -297,15 +297,14 @@ async def test_a_new_configuration_changes_the_limits_of_the_day(server: Awake) 
     server.passes(601)
     assert server.shares.over(STRANGER)
     text = TEXT.replace("awake_s = 600", "awake_s = 0")
-    server.runner.configure(config.parse(text).server[0], "lo")
+    server.runner.configure(samples.server(text=text), "lo")
     assert not server.shares.over(STRANGER)
 
 
 def test_whose_share_a_request_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     asked = event(clock, STRANGER)
-    values = {name: getattr(asked, name) for name in Event.__slots__}
-    changes = [
+    changes: list[tuple[dict[str, Any], Party]] = [
         ({}, STRANGER),
         ({"klass": Klass.CRAWLER}, STRANGER._replace(robot=True)),
         ({"klass": Klass.API}, STRANGER._replace(program=True)),
@@ -316,7 +315,7 @@ def test_whose_share_a_request_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"address": 0}, OWN),
     ]
     for changed, party in changes:
-        assert party_of(Event(**{**values, **changed})) == party
+        assert party_of(replace(asked, **changed)) == party, changed
 
 
 # What Varnish is told
@@ -414,7 +413,7 @@ async def test_a_passed_connection_keeps_it_awake_beyond_a_persons_share(server:
     server.asks(STRANGER)
     for _ in range(200):
         service.last_active_us = page.monotonic_us()
-        server.passes(50)
+        server.passes(50, step_s=10)
     assert server.inhibitors() == ["server.connections"]
     assert not server.sleeping
     # Nor does who only asked for a page pay for it.

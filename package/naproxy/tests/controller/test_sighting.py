@@ -23,13 +23,12 @@ from naproxy.history.write.journal import Journal
 from naproxy.server.machine_io import Answer
 from naproxy.server.sight import Look
 from one_runner import running
+from samples import server
 
 AROUND = Reason("server.https_around", port=443)
 NOT_LOOKED = Reason("server.not_looked")
 NOT_SEEN = Reason("server.not_seen")
-SERVER = config.parse(
-    '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\narmed = true\n'
-).server[0]
+SERVER = server("armed = true\n")
 UNUSED = replace(SERVER, https=config.ServerHttps(mode="unused"))
 
 

@@ -21,16 +21,9 @@ from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
 from naproxy.shm.stored import Stored
+from samples import FETCH, server
 
 EPOCH_S = 1_700_000_000.0
-TEXT = """
-[[server]]
-id = "web"
-address = "192.0.2.10"
-mac = "02:00:00:00:00:01"
-[server.cache]
-mode = "{mode}"
-"""
 
 
 class Listener(BaseHTTPRequestHandler):
@@ -45,10 +38,10 @@ class Listener(BaseHTTPRequestHandler):
         pass
 
     def do_HEAD(self) -> None:
-        server: Any = self.server
-        time.sleep(server.takes_s)
-        server.asked.append((self.path, dict(self.headers)))
-        self.send_response(server.status)
+        box: Any = self.server
+        time.sleep(box.takes_s)
+        box.asked.append((self.path, dict(self.headers)))
+        self.send_response(box.status)
         self.end_headers()
 
 
@@ -74,7 +67,7 @@ def box(tmp_path: Path) -> Iterator[Box]:
 
 
 def configured(mode: str = "frozen") -> config.Server:
-    return config.parse(TEXT.format(mode=mode)).server[0]
+    return server(f'[server.cache]\nmode = "{mode}"\n')
 
 
 def warmer(tmp_path: Path, mode: str = "frozen", child_us: Callable[[], int] = lambda: 1) -> Warmer:
@@ -101,14 +94,9 @@ def stored(path: int, url: str, flags: int = page.S_FREEZES, host: str = "a.exam
     return Stored(1, 1_000_000, path, 100, 1, 200, 0, flags, "", host, url)
 
 
-def event(
-    path: int,
-    outcome: Outcome,
-    t_s: float = 0.0,
-    client: int = 7,
-    klass: Klass = Klass.PERSON,
-) -> Event:
-    return Event(1, round(t_s * 1e6), client, path, 0, 0, 0, klass, outcome, 0, 200, 0)
+def event(path: int, outcome: Outcome, t_s: float = 0.0, **changes: Any) -> Event:
+    t_us = round(t_s * 1e6)
+    return replace(FETCH, path=path, outcome=outcome, t_us=t_us, flags=0, **changes)
 
 
 def learned(made: Warmer, path: int = 5, url: str = "/logo.png") -> None:

@@ -7,22 +7,12 @@ from naproxy.core.state import Klass
 from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome, Page
+from samples import FETCH
 
 GET, POST = 0, 2
 HOOK = 5
-NEWS = Event(
-    seq=1,
-    t_us=1,
-    client=77,
-    path=HOOK,
-    delay_ms=0,
-    agent=0,
-    server=1,
-    klass=Klass.API,
-    outcome=Outcome.PASS,
-    flags=page.E_NEEDED,
-    status=204,
-    method=POST,
+NEWS = replace(
+    FETCH, path=HOOK, server=1, klass=Klass.API, outcome=Outcome.PASS, status=204, method=POST
 )
 
 
@@ -77,14 +67,11 @@ def test_what_people_load_as_a_page_is_none(shared: Page) -> None:
     assert told(shared) == [6]
 
 
-def test_one_visitor_takes_no_webhook_away(shared: Page) -> None:
-    knowing(shared, HOOK).heard(loads([9] * 100))
-    assert told(shared) == [HOOK]
-
-
-def test_a_page_that_is_not_there_takes_no_webhook_away(shared: Page) -> None:
-    knowing(shared, HOOK).heard(replace(load, status=405) for load in loads(range(PEOPLE)))
-    assert told(shared) == [HOOK]
+def test_loads_of_one_network_or_of_no_page_take_no_webhook_away(shared: Page) -> None:
+    missing = [replace(load, status=405) for load in loads(range(PEOPLE))]
+    for others in (loads([9] * 100), missing):
+        knowing(shared, HOOK).heard(others)
+        assert told(shared) == [HOOK]
 
 
 def test_new_ones_push_none_out_that_has_news(shared: Page) -> None:
