@@ -89,17 +89,6 @@ def test_with_only_these_rights_a_server_sleeps_and_wakes(box: Bounded) -> None:
 
 
 @needs_root
-def test_without_the_right_to_raw_packets_nothing_wakes(box: Bounded) -> None:
-    """That is what tells that the bound holds."""
-    box.rights = rights() - {"net_raw"}
-    box.start()
-    box.wait(State.AWAKE)
-    box.sleep()
-    assert box.naproxy("wake", "--timeout=1s", "web").returncode != 0
-    assert not box.server.packets
-
-
-@needs_root
 def test_with_these_rights_it_pings(box: Bounded) -> None:
     subprocess.run(
         [*bound(rights()), sys.executable, "-c", PING],

@@ -143,14 +143,6 @@ def test_connections_that_are_passed_on_are_requests_in_the_history(box: Box) ->
         assert db.execute(asked).fetchall() == [(Klass.PERSON, Outcome.PIPE, 3)]
 
 
-def test_requests_at_the_server_keep_it_awake(shared: Box) -> None:
-    shared.record().fetching_now = 3
-    done = shared.naproxy("sleep", "web")
-    shared.record().fetching_now = 0
-    assert done.returncode == 1
-    assert str(Reason("server.requests_came", number=3)) in done.stderr
-
-
 def test_a_server_that_never_wakes_is_trouble_and_called_on(make: Callable[..., Box]) -> None:
     box = make(attempts=2).start()
     box.wait(State.AWAKE)
@@ -293,15 +285,6 @@ def test_a_new_address_is_used_at_once(shared: Box) -> None:
     assert answer["server"][0]["address"] == "127.0.0.2"
     assert shared.file.read_bytes() == moved
     assert bytes(shared.record().address)[:4] == bytes([127, 0, 0, 2])
-
-
-def test_what_is_an_argument_is_refused_in_a_request(shared: Box) -> None:
-    before = shared.file.read_text()
-    text = before.replace("[box]", '[box]\ndata_dir = "/elsewhere"').encode()
-    status, answer = shared.call("PUT", "/v1/config", text)
-    assert (status, answer["where"]) == (422, "box.data_dir")
-    assert "--data-dir" in answer["error"]
-    assert shared.file.read_text() == before
 
 
 def test_an_older_file_holds_without_arguments_and_warns(make: Callable[..., Box]) -> None:

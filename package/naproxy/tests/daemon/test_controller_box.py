@@ -173,15 +173,6 @@ def test_the_box_says_what_it_is(shared: Box) -> None:
     assert shared.call("POST", "/v1/box/reboot", b"{}")[0] == 409
 
 
-def test_a_helper_or_a_platform_cannot_be_given_by_a_request(shared: Box) -> None:
-    version = shared.call("GET", "/v1/config")[1]["version"]
-    for key, value in (("helper", "/bin/sh"), ("platform", "naproxy"), ("system_dir", "/etc")):
-        change = {"op": "set", "where": f"box.{key}", "value": value}
-        body = json.dumps({"changes": [change], "version": version}).encode()
-        status, answer = shared.call("PATCH", "/v1/config", body)
-        assert (status, answer["where"]) == (422, f"box.{key}")
-
-
 def test_the_machine_is_changed_by_the_helper_alone(make: Callable[..., Box]) -> None:
     box = make()
     folder = box.directory

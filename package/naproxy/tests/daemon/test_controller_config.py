@@ -82,7 +82,13 @@ def test_a_bad_change_is_refused_where_it_is_wrong_and_changes_nothing(box: Box)
         ("server.web.address", "nowhere", "must be an IPv4 or IPv6 address"),
         ("server.web", 7, "must be a section"),
         ("server.web.power.on_w", 1, "must be more than the power asleep"),
-        ("box.run_dir", "/elsewhere", "no request may change it"),
+        *(
+            (f"box.{argument}", value, "no request may change it")
+            for argument, value in (
+                *(("run_dir", "/elsewhere"), ("data_dir", "/elsewhere"), ("helper", "/bin/sh")),
+                *(("platform", "naproxy"), ("system_dir", "/etc")),
+            )
+        ),
         ("box.notice", "x" * 600, "must be at most 511 bytes long"),
         ("nothing", {}, "is not known"),
         ("server.shop.port", 80, "there is no server shop"),

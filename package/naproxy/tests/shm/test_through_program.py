@@ -134,13 +134,10 @@ class Setting:
         state: State,
         *,
         port: int | None = None,
-        hold_limit_ms: int = 20000,
-        most_held: int = 8,
-        most_open: int = 32,
         reach_ms: int = 0,
         flags: int = 0,
         listen_port: int = 0,
-        old: bool = True,
+        **limits: int,
     ) -> None:
         if port is None:
             port = (self.upstream or self.serve()).port
@@ -163,14 +160,14 @@ class Setting:
             service.listen_port = listen_port
             service.server = 0
             service.port = port
-            service.hold_limit_ms = hold_limit_ms
-            service.most_held = most_held
-            service.most_open = most_open
-        self.state(state, old=old)
+            usual = {"hold_limit_ms": 20000, "most_held": 8, "most_open": 32}
+            for name, value in (usual | limits).items():
+                setattr(service, name, value)
+        self.state(state, since_us=1)
         self.page.heartbeat(monotonic_us() + 900_000)
 
-    def state(self, state: State, *, old: bool = False) -> None:
-        self.page.set_state(0, state, 1 if old else monotonic_us())
+    def state(self, state: State, since_us: int | None = None) -> None:
+        self.page.set_state(0, state, since_us or monotonic_us())
 
     def trusted_for_long(self) -> None:
         self.page.layout.heartbeat_max_ms = AHEAD_US // 1000
@@ -214,6 +211,20 @@ def setting(tmp_path: Path, program: Path) -> Iterator[Setting]:
         yield Setting(tmp_path, program, stack)
 
 
+@pytest.fixture
+def asleep(setting: Setting) -> Setting:
+    """The program runs, and the server sleeps."""
+    setting.begin(State.ASLEEP)
+    return setting
+
+
+@pytest.fixture
+def awake(setting: Setting) -> Setting:
+    """The program runs, and the server is awake: an echo."""
+    setting.begin(State.AWAKE)
+    return setting
+
+
 def refuses(address: tuple[str, int] | str) -> bool:
     with socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as client:
         return client.connect_ex(address) == errno.ECONNREFUSED
@@ -226,41 +237,38 @@ def ends(client: socket.socket) -> bool:
         return True
 
 
-def test_a_connection_to_a_server_that_is_awake_is_joined_at_once(setting: Setting) -> None:
-    setting.begin(State.AWAKE)
-    client = setting.connect(HEADER + b"hello")
+def test_a_connection_to_a_server_that_is_awake_is_joined_at_once(awake: Setting) -> None:
+    client = awake.connect(HEADER + b"hello")
     assert client.recv(100) == b"hello"
-    assert setting.counted() == {"passed": 1}
-    assert setting.service.accepted == 1
-    until(lambda: setting.service.open_now == 1)
+    assert awake.counted() == {"passed": 1}
+    assert awake.service.accepted == 1
+    until(lambda: awake.service.open_now == 1)
     client.close()
-    until(lambda: setting.service.open_now == 0)
+    until(lambda: awake.service.open_now == 0)
 
 
-def test_a_connection_waits_until_the_server_is_awake(setting: Setting) -> None:
-    setting.begin(State.ASLEEP)
-    client = setting.connect(HEADER + b"hello")
-    until(lambda: setting.service.held_now == 1)
-    assert setting.upstream
-    assert setting.upstream.taken == 0
-    setting.state(State.WAKING)
-    setting.state(State.AWAKE)
+def test_a_connection_waits_until_the_server_is_awake(asleep: Setting) -> None:
+    client = asleep.connect(HEADER + b"hello")
+    until(lambda: asleep.service.held_now == 1)
+    assert asleep.upstream
+    assert asleep.upstream.taken == 0
+    asleep.state(State.WAKING)
+    asleep.state(State.AWAKE)
     assert client.recv(100) == b"hello"
-    assert setting.counted() == {"held": 1}
-    until(lambda: setting.service.held_now == 0)
+    assert asleep.counted() == {"held": 1}
+    until(lambda: asleep.service.held_now == 0)
 
 
-def test_the_controller_is_asked_again_and_again_for_the_wake(setting: Setting) -> None:
-    setting.begin(State.ASLEEP)
-    setting.connect()
-    first, second = (parse(setting.wakes.recv(2000)) for _ in range(2))
+def test_the_controller_is_asked_again_and_again_for_the_wake(asleep: Setting) -> None:
+    asleep.connect()
+    first, second = (parse(asleep.wakes.recv(2000)) for _ in range(2))
     assert first == second
     server, asked = first
     assert server == "server"
-    assert setting.upstream
+    assert asleep.upstream
     assert (asked.who, asked.reason, asked.klass, asked.host, asked.path) == (
         *("192.0.2.17", "pass", "person"),
-        *("web", f"port {setting.upstream.port}"),
+        *("web", f"port {asleep.upstream.port}"),
     )
 
 
@@ -270,45 +278,41 @@ def test_a_magic_packet_is_sent_where_the_page_says_so(setting: Setting) -> None
     assert setting.magic.recv(200) == b"\xff" * 6 + bytes(range(6)) * 16
 
 
-def test_with_a_stale_heartbeat_it_connects_at_once_and_wakes(setting: Setting) -> None:
-    setting.begin(State.ASLEEP)
-    setting.page.heartbeat(1)
-    setting.page.layout.heartbeat_max_ms = 1
-    assert setting.connect(HEADER + b"hello").recv(100) == b"hello"
-    assert setting.magic.recv(200).startswith(b"\xff" * 6)
-    assert setting.counted() == {"passed": 1}
+def test_with_a_stale_heartbeat_it_connects_at_once_and_wakes(asleep: Setting) -> None:
+    asleep.page.heartbeat(1)
+    asleep.page.layout.heartbeat_max_ms = 1
+    assert asleep.connect(HEADER + b"hello").recv(100) == b"hello"
+    assert asleep.magic.recv(200).startswith(b"\xff" * 6)
+    assert asleep.counted() == {"passed": 1}
 
 
-def test_with_a_malformed_page_it_goes_on_and_holds_nobody(setting: Setting) -> None:
-    setting.begin(State.ASLEEP)
-    setting.connect().close()
-    bad = setting.run_dir / "bad"
-    bad.write_bytes(os.urandom(setting.page.path.stat().st_size))
-    bad.rename(setting.page.path)
-    setting.page.layout.magic = 0
-    assert setting.connect(HEADER + b"hello").recv(100) == b"hello"
+def test_with_a_malformed_page_it_goes_on_and_holds_nobody(asleep: Setting) -> None:
+    asleep.connect().close()
+    bad = asleep.run_dir / "bad"
+    bad.write_bytes(os.urandom(asleep.page.path.stat().st_size))
+    bad.rename(asleep.page.path)
+    asleep.page.layout.magic = 0
+    assert asleep.connect(HEADER + b"hello").recv(100) == b"hello"
 
 
-def test_a_new_page_is_taken_up(setting: Setting) -> None:
-    setting.begin(State.ASLEEP)
-    client = setting.connect(HEADER + b"hello")
-    until(lambda: setting.service.held_now)
-    setting.page.path.unlink()
-    setting.page = Page(setting.run_dir)
-    setting.trusted_for_long()
-    setting.configure(State.AWAKE)
+def test_a_new_page_is_taken_up(asleep: Setting) -> None:
+    client = asleep.connect(HEADER + b"hello")
+    until(lambda: asleep.service.held_now)
+    asleep.page.path.unlink()
+    asleep.page = Page(asleep.run_dir)
+    asleep.trusted_for_long()
+    asleep.configure(State.AWAKE)
     assert client.recv(100) == b"hello"
-    until(lambda: setting.service.open_now == 1)
+    until(lambda: asleep.service.open_now == 1)
 
 
-def test_who_hangs_up_while_held_is_gone(setting: Setting) -> None:
-    setting.begin(State.ASLEEP)
-    client = setting.connect()
-    until(lambda: setting.service.held_now)
+def test_who_hangs_up_while_held_is_gone(asleep: Setting) -> None:
+    client = asleep.connect()
+    until(lambda: asleep.service.held_now)
     client.close()
-    until(lambda: setting.service.held_now == 0)
-    assert setting.counted() == {"gone": 1}
-    assert setting.service.open_now == 0
+    until(lambda: asleep.service.held_now == 0)
+    assert asleep.counted() == {"gone": 1}
+    assert asleep.service.open_now == 0
 
 
 def test_more_than_may_be_held_are_closed(setting: Setting) -> None:
@@ -536,28 +540,25 @@ def test_a_service_may_have_a_port_of_its_own(setting: Setting) -> None:
         pass
 
 
-def test_a_server_that_falls_asleep_has_no_connection_any_more(setting: Setting) -> None:
-    setting.begin(State.AWAKE)
-    client = setting.connect(HEADER + b"hello")
+def test_a_server_that_falls_asleep_has_no_connection_any_more(awake: Setting) -> None:
+    client = awake.connect(HEADER + b"hello")
     assert client.recv(100) == b"hello"
-    setting.state(State.ASLEEP)
+    awake.state(State.ASLEEP)
     assert ends(client)
-    until(lambda: setting.service.open_now == 0)
+    until(lambda: awake.service.open_now == 0)
 
 
-def test_a_service_that_is_given_up_is_open_no_more(setting: Setting) -> None:
-    setting.begin(State.AWAKE)
-    client = setting.connect(HEADER + b"hello")
+def test_a_service_that_is_given_up_is_open_no_more(awake: Setting) -> None:
+    client = awake.connect(HEADER + b"hello")
     assert client.recv(100) == b"hello"
-    with setting.page.serving(0) as service:
+    with awake.page.serving(0) as service:
         service.listen = Listen.NONE
-    until(lambda: refuses(str(setting.socket)))
+    until(lambda: refuses(str(awake.socket)))
     client.sendall(b"still joined")
     assert client.recv(100) == b"still joined"
 
 
-def test_what_is_no_header_of_the_edge_is_closed(setting: Setting) -> None:
-    setting.begin(State.ASLEEP)
+def test_what_is_no_header_of_the_edge_is_closed(asleep: Setting) -> None:
     for header in (
         b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n",
         b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n",
@@ -567,23 +568,22 @@ def test_what_is_no_header_of_the_edge_is_closed(setting: Setting) -> None:
         proxied(0x21, 0x21, bytes(12)),
         proxied(0x21, 0x11, bytes(1000), length=0xFFFF),
     ):
-        assert ends(setting.connect(header)), header
-        assert (setting.service.accepted, setting.service.held_now) == (0, 0), header
+        assert ends(asleep.connect(header)), header
+        assert (asleep.service.accepted, asleep.service.held_now) == (0, 0), header
 
 
-def test_who_the_client_is_stands_in_the_header(setting: Setting) -> None:
-    setting.begin(State.ASLEEP)
+def test_who_the_client_is_stands_in_the_header(asleep: Setting) -> None:
     for header, who in (
         (UNKNOWN, ""),
         (ends_of("2001:db8::7", more=b"\x04\0\0"), "2001:db8::7"),
         (proxied(0x21, 0x31, bytes(216)), ""),
         (ends_of("::ffff:192.0.2.10"), "192.0.2.10"),
     ):
-        client = setting.connect(header)
+        client = asleep.connect(header)
         # The client before may be in some of the datagrams still.
-        until(lambda who=who: parse(setting.wakes.recv(2000))[1].who == who)
+        until(lambda who=who: parse(asleep.wakes.recv(2000))[1].who == who)
         client.close()
-        until(lambda: setting.service.held_now == 0)
+        until(lambda: asleep.service.held_now == 0)
 
 
 def test_a_server_that_wants_it_is_told_of_the_client_first(setting: Setting) -> None:
@@ -627,10 +627,9 @@ def test_who_finds_no_room_wakes_the_server_all_the_same(setting: Setting) -> No
     assert parse(setting.wakes.recv(2000))[0] == "server"
 
 
-def test_a_header_may_come_in_pieces(setting: Setting) -> None:
-    setting.begin(State.AWAKE)
-    client = setting.connect(HEADER[:3])
-    until(lambda: setting.service.open_now)
+def test_a_header_may_come_in_pieces(awake: Setting) -> None:
+    client = awake.connect(HEADER[:3])
+    until(lambda: awake.service.open_now)
     for piece in (HEADER[3:17], HEADER[17:], b"hello"):
         client.sendall(piece)
     assert client.recv(100) == b"hello"
