@@ -30,27 +30,15 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_it_is_asked_at_once_when_it_is_awake() -> None:
-    server = Server()
-    server.counting.awake()
-    await turns()
-    assert (server.asked, server.heard) == (1, [COUNTED])
-
-
-async def test_a_server_that_sleeps_is_not_asked() -> None:
-    server = Server()
-    server.is_awake = False
-    server.counting.awake()
-    await turns()
-    assert server.asked == 0
-
-
-async def test_who_does_not_tell_is_not_heard() -> None:
-    server = Server()
-    server.answer = None
-    server.counting.awake()
-    await turns()
-    assert (server.asked, server.heard) == (1, [])
+async def test_a_server_that_is_awake_is_asked_at_once_and_heard_if_it_tells() -> None:
+    for is_awake, answer, asked in ((True, COUNTED, 1), (True, None, 1), (False, COUNTED, 0)):
+        server = Server()
+        server.is_awake, server.answer = is_awake, answer
+        server.counting.awake()
+        await turns()
+        told = [COUNTED] if is_awake and answer else []
+        assert (server.asked, server.heard) == (asked, told), (is_awake, answer)
+        server.counting.stop()
 
 
 async def test_silent_servers_are_asked_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:

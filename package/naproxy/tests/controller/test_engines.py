@@ -7,18 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from naproxy.controller import verifying
 from naproxy.controller.context import BoxContext
 from naproxy.controller.engines import NETWORKS, SearchEngines
-from naproxy.controller.verifying import (
-    ASKED,
-    FALSE_S,
-    TRUE_S,
-    Dns,
-    Verifier,
-    belongs,
-    domains,
-    engine_of,
-)
+from naproxy.controller.verifying import Dns, Verifier, belongs, domains, engine_of
 from naproxy.core.reason import Reason
 from naproxy.core.request import Refusal
 from naproxy.core.state import Klass, State
@@ -57,6 +49,7 @@ def test_an_engine_may_wake_the_server_after_a_day_of_refusals() -> None:
     assert not engines.due(GOOGLE, 999.0 + DAY_S)
     assert engines.due(GOOGLE, 1000.0 + DAY_S)
     assert not engines.due("Bing", 1000.0 + DAY_S)
+    assert not refused(limit_s=0).due(GOOGLE, 1e9)
 
 
 def test_an_engine_that_was_served_meanwhile_begins_anew() -> None:
@@ -65,10 +58,6 @@ def test_an_engine_that_was_served_meanwhile_begins_anew() -> None:
     assert not engines.due(GOOGLE, 1000.0 + DAY_S)
     engines.refused(GOOGLE, 6000.0)
     assert engines.due(GOOGLE, 6000.0 + DAY_S)
-
-
-def test_without_a_limit_no_engine_wakes_the_server() -> None:
-    assert not refused(0).due(GOOGLE, 1e9)
 
 
 def test_the_server_stays_awake_for_it_while_it_goes_on() -> None:
@@ -149,11 +138,8 @@ def test_a_liar_is_none() -> None:
         ("x" * 5000, [ADDRESS]),
     ):
         assert not real(ADDRESS, dns({ADDRESS: name}, {name: addresses})), (name, addresses)
-
-
-def test_what_is_no_address_or_has_no_name_is_none() -> None:
-    for address in ("", "crawl-7.googlebot.com", "192.0.2.8", "::1%eth0"):
-        assert not real(address, dns()), address
+    for no_address in ("", "crawl-7.googlebot.com", "192.0.2.8", "::1%eth0"):
+        assert not real(no_address, dns()), no_address
 
 
 def test_the_same_address_written_otherwise_is_the_same() -> None:
@@ -185,7 +171,7 @@ async def test_what_was_found_of_an_address_holds_for_a_while() -> None:
     await asked.ask(REFUSED, REFUSED)
     await asked.ask(REFUSED)
     assert (asked.found, len(asked.calls)) == (2, 2)
-    asked.now_s = TRUE_S
+    asked.now_s = verifying.TRUE_S
     await asked.ask(REFUSED)
     assert (asked.found, len(asked.calls)) == (3, 4)
 
@@ -195,7 +181,7 @@ async def test_a_liar_is_not_asked_after_each_time() -> None:
     await asked.ask(REFUSED)
     await asked.ask(REFUSED)
     assert (asked.found, len(asked.calls)) == (0, 1)
-    asked.now_s = FALSE_S
+    asked.now_s = verifying.FALSE_S
     await asked.ask(REFUSED)
     assert len(asked.calls) == 2
 
@@ -203,7 +189,7 @@ async def test_a_liar_is_not_asked_after_each_time() -> None:
 async def test_a_flood_of_addresses_asks_for_few_at_once() -> None:
     asked = Asked()
     await asked.ask(*(Refusal(GOOGLE, f"198.51.{n // 256}.{n % 256}", n) for n in range(5000)))
-    assert len(asked.calls) == ASKED
+    assert len(asked.calls) == verifying.ASKED
 
 
 async def test_an_engine_that_nobody_knows_is_not_asked_after() -> None:

@@ -3,7 +3,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import replace
-from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from naproxy import policy
 from naproxy.controller.executing import Executor
 from naproxy.controller.runner import Runner
+from naproxy.core import office_time
 from naproxy.core.reason import Reason, own_words, reason_of, stored_reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
@@ -101,11 +101,13 @@ def hear(runner: Runner, outcome: Outcome = Outcome.FETCH, **changes: Any) -> No
 
 async def test_a_request_reaches_the_policy_in_epoch_seconds(runner: Runner, spy: Spy) -> None:
     hear(runner, delay_ms=250)
-    [request] = spy.requests
-    assert request.t_s == pytest.approx(time.time(), abs=5)
+    hear(runner, Outcome.WAITING_PAGE, klass=7)
+    request, waited = spy.requests
+    assert request.t_s == pytest.approx(time.time(), abs=60)
     assert (request.client, request.path, request.delay_s) == (7, 8, 0.25)
-    assert request.needs_server
-    assert not request.page_load
+    assert (request.needs_server, request.page_load) == (True, False)
+    assert waited.delay_s == SERVER.wake.expect_s, "the waiting page means a wake"
+    assert waited.klass is Klass.PERSON, "as any class that is not known"
 
 
 async def test_times_given_to_the_policy_never_decrease(runner: Runner, spy: Spy) -> None:
@@ -116,22 +118,12 @@ async def test_times_given_to_the_policy_never_decrease(runner: Runner, spy: Spy
     assert times == sorted(times)
 
 
-async def test_who_got_the_waiting_page_was_delayed_by_a_wake(runner: Runner, spy: Spy) -> None:
-    hear(runner, Outcome.WAITING_PAGE)
-    assert spy.requests[0].delay_s == SERVER.wake.expect_s
-
-
-async def test_a_class_that_is_not_known_counts_as_a_person(runner: Runner, spy: Spy) -> None:
-    hear(runner, klass=7)
-    assert spy.requests[0].klass is Klass.PERSON
-
-
 async def test_a_request_of_no_robot_proves_visitors_come_through_the_box(runner: Runner) -> None:
     around = runner.supervisor.around
     for day in (1, 2, 3, 4):
         around.connected(86400.0 * day, day, 1)
     assert around.blind(4)
-    today = date.today().toordinal()
+    today = office_time.local(time.time()).toordinal()
     for klass, hears in ((Klass.CRAWLER, False), (Klass.PERSON, True), (Klass.API, True)):
         around.through(1)
         hear(runner, klass=klass)
@@ -214,19 +206,17 @@ async def test_a_mode_ends_by_the_wall_clock(
     assert left_s == pytest.approx(3600 + 7200, abs=60)
 
 
-async def test_a_request_that_means_work_is_an_inhibitor(start: Start, spy: Spy) -> None:
+async def test_a_request_at_the_server_that_means_work_is_an_inhibitor(
+    start: Start, spy: Spy
+) -> None:
     async with start('work_paths = ["/backup"]') as runner:
         runner.machine.state = State.AWAKE
-        hear(runner, flags=page.E_NEEDED | page.E_WORK)
-        for by_hand in (False, True):
-            found = runner.decider.inhibitors(by_hand=by_hand)
-            [work] = [inhibitor for inhibitor in found if inhibitor.code == "server.work"]
-            assert work.params["paths"] == ["/backup"]
-
-
-async def test_work_that_never_reached_the_server_is_no_inhibitor(runner: Runner) -> None:
-    hear(runner, Outcome.REFUSED, flags=page.E_WORK)
-    assert "server.work" not in [each.code for each in runner.decider.inhibitors()]
+        for outcome, found in ((Outcome.REFUSED, []), (Outcome.FETCH, [["/backup"]])):
+            hear(runner, outcome, flags=page.E_NEEDED | page.E_WORK)
+            for by_hand in (False, True):
+                inhibitors = runner.decider.inhibitors(by_hand=by_hand)
+                work = [each.params["paths"] for each in inhibitors if each.code == "server.work"]
+                assert work == found, (outcome, by_hand)
 
 
 def awake_with_requests(runner: Runner) -> None:
@@ -236,28 +226,19 @@ def awake_with_requests(runner: Runner) -> None:
         hear(runner, Outcome.HIT)
 
 
-async def test_inhibitors_are_logged_once_until_they_change(
-    runner: Runner, spy: Spy, said: list[str]
-) -> None:
-    spy.decision = Decision(True, IDLE)
-    awake_with_requests(runner)
-    inhibitors = [FETCHING, NO_WAY], [NO_WAY]
-    would = (Reason("server.would_sleep", why=IDLE, inhibitors=each) for each in inhibitors)
-    assert [words for words in said if "would sleep" in words] == [f"web: {each}" for each in would]
-
-
-async def test_the_journal_has_inhibitors(
-    runner: Runner, spy: Spy, monkeypatch: pytest.MonkeyPatch
+async def test_inhibitors_are_logged_once_until_they_change_and_kept_in_the_journal(
+    runner: Runner, spy: Spy, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted: list[tuple[str, float, bool, Reason]] = []
     monkeypatch.setattr(Journal, "decision", lambda _, *what: noted.append(what))
     spy.decision = Decision(True, IDLE)
     awake_with_requests(runner)
-    [(name, t_s, sleep, reason), *_] = noted
-    assert (name, sleep) == ("web", False)
-    assert t_s == pytest.approx(time.time(), abs=5)
-    assert (reason.code, reason.params["why"]) == ("server.would_sleep", IDLE)
-    assert reason.params["inhibitors"][0] == FETCHING
+    inhibitors = [FETCHING, NO_WAY], [NO_WAY]
+    would = [Reason("server.would_sleep", why=IDLE, inhibitors=each) for each in inhibitors]
+    assert [words for words in said if "would sleep" in words] == [f"web: {each}" for each in would]
+    name, t_s, sleep, reason = noted[0]
+    assert (name, sleep, reason) == ("web", False, would[0])
+    assert t_s == pytest.approx(time.time(), abs=60)
 
 
 # Awake ahead of need

@@ -194,17 +194,13 @@ async def test_what_a_spender_asks_is_not_for_the_policy(server: Awake) -> None:
     assert reason == Reason("policy.idle_of", idle_s=100, least_s=7200.0)
 
 
-async def test_work_that_a_spender_started_is_no_inhibitor_any_more(server: Awake) -> None:
+async def test_work_keeps_it_awake_unless_only_spenders_started_it(server: Awake) -> None:
     server.asks(STRANGER, flags=page.E_WORK)
     assert server.inhibitors() == ["server.work"]
     server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
     assert server.inhibitors() == []
-
-
-async def test_work_of_somebody_else_is_one_still(server: Awake) -> None:
     server.asks(VISITOR, flags=page.E_WORK)
     server.asks(STRANGER, flags=page.E_WORK)
-    server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
     assert server.inhibitors() == ["server.work"]
 
 
@@ -267,16 +263,13 @@ async def test_who_asks_and_hangs_up_over_and_over_pays_for_it(server: Awake) ->
     assert server.sleeping
 
 
-async def test_time_awake_by_hand_is_on_nobodys_share(server: Awake) -> None:
-    server.runner.set_mode(awake=True)
+@pytest.mark.parametrize("by_hand", [True, False])
+async def test_time_awake_for_all_is_on_nobodys_share(server: Awake, by_hand: bool) -> None:
     server.in_flight(STRANGER)
-    server.passes(2000, step_s=20)
-    assert server.shares.spent == ()
-
-
-async def test_time_that_the_policy_wants_whoever_asks_is_on_nobodys_share(server: Awake) -> None:
-    server.in_flight(STRANGER)
-    server.runner.decider.decision = Decision(False, Reason("policy.no_budget"))
+    if by_hand:
+        server.runner.set_mode(awake=True)
+    else:
+        server.runner.decider.decision = Decision(False, Reason("policy.no_budget"))
     server.passes(2000, step_s=20)
     assert server.shares.spent == ()
 

@@ -184,15 +184,6 @@ def test_challenges_that_varnish_would_not_take_are_refused(shared: page.Page) -
         assert names(shared) == [(0, 0, b"a.example")], answers
 
 
-def test_hsts_is_told_to_varnish(shared: page.Page) -> None:
-    text = SERVER.format(id="web", address="192.0.2.10", hosts="[]")
-    text += '[server.https]\nmode = "box"\nhsts_s = 63072000\n'
-    write(shared, config.parse(text))
-    assert shared.server(0).hsts_s == 63072000
-    write(shared, loaded("web"))
-    assert shared.server(0).hsts_s == 0
-
-
 def test_a_server_keeps_its_slot_and_counters_in_another_order(shared: page.Page) -> None:
     assert write(shared, loaded("web", "shop")) == {"web": 0, "shop": 1}
     shared.server(1).delayed = 9
@@ -291,11 +282,11 @@ def test_how_long_paths_are_kept_stands_behind_the_other_rules(shared: page.Page
 
 
 def test_each_thing_that_a_rule_of_the_cache_says_is_a_row(shared: page.Page) -> None:
-    rules = (
+    cache_rules = (
         '[[cache_rule]]\npath = "/news/"\nasleep = "yes"\nbrowser_s = 60\n'
         '[[cache_rule]]\npath = "/camera/"\nasleep = "no"\n'
     )
-    write(shared, loaded("web", extra=rules))
+    write(shared, loaded("web", extra=cache_rules))
     assert [(r.kind, r.text, r.keep_s) for r in shared.layout.rules[:4]] == [
         (page.RuleKind.ASLEEP, b"/news/", 1),
         (page.RuleKind.BROWSER, b"/news/", 60),
@@ -329,13 +320,14 @@ def test_each_thing_that_a_rule_of_the_cache_says_takes_the_room_of_one() -> Non
 
 
 def test_a_server_is_marked_for_how_https_is_served_and_asked(shared: page.Page) -> None:
-    for lines, flags, port in (
-        ("", 0, 8080),
-        ('to_server = "https"', page.F_TLS, 443),
-        ("tell_client_by_proxy = true", page.F_PROXY, 8080),
-        ('mode = "through"', page.F_THROUGH, 8080),
+    for lines, flags, port, hsts_s in (
+        ("", 0, 8080, 0),
+        ('to_server = "https"', page.F_TLS, 443, 0),
+        ("tell_client_by_proxy = true", page.F_PROXY, 8080, 0),
+        ('mode = "box"\nhsts_s = 63072000', 0, 8080, 63072000),
+        ('mode = "through"', page.F_THROUGH, 8080, 0),
     ):
-        text = SERVER.format(id="web", address="192.0.2.10", hosts='["web.example"]')
-        write(shared, config.parse(f"{text}[server.https]\n{lines}\n"))
-        assert shared.server(0).flags & (page.F_TLS | page.F_PROXY | page.F_THROUGH) == flags
-        assert shared.server(0).port == port
+        write(shared, loaded("web", extra=f"[server.https]\n{lines}\n"))
+        record = shared.server(0)
+        found = record.flags & (page.F_TLS | page.F_PROXY | page.F_THROUGH)
+        assert (found, record.port, record.hsts_s) == (flags, port, hsts_s), lines

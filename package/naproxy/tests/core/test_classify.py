@@ -1,13 +1,5 @@
-from naproxy.core.classify import (
-    CRAWL_PAGES,
-    POLL_ANYWAY,
-    SCAN_PATHS,
-    Agents,
-    Behaviour,
-    Kind,
-    Seen,
-    never_refused,
-)
+from naproxy.core import classify
+from naproxy.core.classify import Agents, Behaviour, Kind, Seen
 from naproxy.core.state import Klass
 
 AGENTS = Agents()
@@ -97,38 +89,26 @@ def test_a_declared_robot_stays_what_it_says() -> None:
 
 
 def test_who_guesses_addresses_is_a_scanner() -> None:
-    behaviour = Behaviour()
-    for path in range(SCAN_PATHS):
-        assert behaviour.see(seen(path=path, status=404)) is Klass.PERSON
-    assert behaviour.see(seen()) is Klass.SCANNER
+    for kind in (Kind.PAGE, Kind.ASSET):
+        behaviour = Behaviour()
+        for path in range(classify.SCAN_PATHS):
+            assert behaviour.see(seen(path=path, kind=kind, status=404)) is Klass.PERSON, kind
+        assert behaviour.see(seen()) is Klass.SCANNER, kind
 
 
-def test_missing_images_of_a_broken_site_make_no_scanner() -> None:
-    behaviour = Behaviour()
-    behaviour.see(seen())
-    for path in range(10 * SCAN_PATHS):
-        behaviour.see(seen(path=path, status=404, kind=Kind.ASSET))
-    assert behaviour.see(seen()) is Klass.PERSON
-
-
-def test_who_asks_for_missing_images_without_a_page_is_a_scanner() -> None:
-    behaviour = Behaviour()
-    for path in range(SCAN_PATHS):
-        behaviour.see(seen(path=path, status=404, kind=Kind.ASSET))
-    assert behaviour.see(seen()) is Klass.SCANNER
-
-
-def test_one_dead_link_asked_for_often_makes_no_scanner() -> None:
-    behaviour = Behaviour()
-    for _ in range(10 * SCAN_PATHS):
-        behaviour.see(seen(status=404))
-    assert behaviour.see(seen()) is Klass.PERSON
+def test_missing_images_of_a_page_and_one_dead_link_make_no_scanner() -> None:
+    images = [seen(path=n, status=404, kind=Kind.ASSET) for n in range(10 * classify.SCAN_PATHS)]
+    for requests in ([seen(), *images], [seen(status=404)] * 10 * classify.SCAN_PATHS):
+        behaviour = Behaviour()
+        for request in requests:
+            behaviour.see(request)
+        assert behaviour.see(seen()) is Klass.PERSON
 
 
 def test_who_reads_pages_and_never_their_images_is_a_crawler() -> None:
     behaviour = Behaviour()
     crowd(behaviour)
-    for path in range(CRAWL_PAGES):
+    for path in range(classify.CRAWL_PAGES):
         assert behaviour.see(seen(path=path)) is Klass.PERSON
     assert behaviour.see(seen()) is Klass.CRAWLER
 
@@ -137,36 +117,37 @@ def test_one_image_is_enough_to_be_a_person() -> None:
     behaviour = Behaviour()
     crowd(behaviour)
     behaviour.see(seen(kind=Kind.ASSET))
-    for path in range(10 * CRAWL_PAGES):
+    for path in range(10 * classify.CRAWL_PAGES):
         assert behaviour.see(seen(path=path)) is Klass.PERSON
 
 
 def test_where_nobody_loads_images_nobody_is_a_crawler_for_it() -> None:
     behaviour = Behaviour()
     for client in range(100):
-        for path in range(CRAWL_PAGES + 1):
+        for path in range(classify.CRAWL_PAGES + 1):
             assert behaviour.see(seen(path=path, client=client)) is Klass.PERSON
+
+
+def every_five_minutes(hours: int, klass: Klass) -> list[Seen]:
+    return [seen(float(t), klass=klass) for t in range(0, hours * 3600, 300)]
 
 
 def test_a_program_that_asks_every_five_minutes_is_a_monitor() -> None:
     behaviour = Behaviour()
-    times = range(0, 3 * 3600, 300)
-    classes = [behaviour.see(seen(float(t), klass=Klass.API)) for t in times]
-    assert classes[0] is Klass.API
-    assert classes[-1] is Klass.MONITOR
+    classes = [behaviour.see(each) for each in every_five_minutes(3, Klass.API)]
+    assert (classes[0], classes[-1]) == (Klass.API, Klass.MONITOR)
     assert classes.index(Klass.MONITOR) * 300 > 2 * 3600
 
 
 def test_a_missed_beat_does_not_hide_a_monitor() -> None:
     behaviour = Behaviour()
-    times = [t for t in range(0, 3 * 3600, 300) if t % 2400]
-    classes = [behaviour.see(seen(float(t), klass=Klass.API)) for t in times]
-    assert classes[-1] is Klass.MONITOR
+    beats = [each for each in every_five_minutes(3, Klass.API) if each.t_s % 2400]
+    assert [behaviour.see(each) for each in beats][-1] is Klass.MONITOR
 
 
 def test_a_browser_has_to_do_so_for_a_day() -> None:
     behaviour = Behaviour()
-    classes = [behaviour.see(seen(float(t))) for t in range(0, 26 * 3600, 300)]
+    classes = [behaviour.see(each) for each in every_five_minutes(26, Klass.PERSON)]
     assert classes[12 * 12] is Klass.PERSON
     assert classes[-1] is Klass.MONITOR
 
@@ -175,7 +156,7 @@ def test_who_asks_for_the_same_few_addresses_for_ever_is_a_monitor_without_a_per
     behaviour = Behaviour()
     gaps = [17, 300, 45, 1200, 90, 33]
     t_s, last = 0.0, Klass.API
-    for n in range(2 * POLL_ANYWAY + 3):
+    for n in range(2 * classify.POLL_ANYWAY + 3):
         t_s += gaps[n % len(gaps)] * (1 + n % 7)
         last = behaviour.see(seen(t_s, path=n % 2, klass=Klass.API))
     assert last is Klass.MONITOR
@@ -183,8 +164,8 @@ def test_who_asks_for_the_same_few_addresses_for_ever_is_a_monitor_without_a_per
 
 def test_a_program_that_posts_is_no_monitor() -> None:
     behaviour = Behaviour()
-    for t in range(0, 10 * 3600, 300):
-        assert behaviour.see(seen(float(t), klass=Klass.API)._replace(safe=False)) is Klass.API
+    for each in every_five_minutes(10, Klass.API):
+        assert behaviour.see(each._replace(safe=False)) is Klass.API
 
 
 def test_a_person_who_comes_back_to_a_page_all_day_stays_a_person() -> None:
@@ -228,4 +209,4 @@ def test_what_is_never_refused() -> None:
         ("GET", "/back?code=&state=c", False),
         ("GET", "/back?code=a&estate=c", False),
     ):
-        assert never_refused(method, url) is never, (method, url)
+        assert classify.never_refused(method, url) is never, (method, url)

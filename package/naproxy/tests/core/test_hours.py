@@ -48,6 +48,7 @@ def test_days_may_go_over_the_end_of_the_week() -> None:
 
 def test_days_may_be_listed() -> None:
     assert hours.span("mon,wed-fri 08:00-09:00").days == {0, 2, 3, 4}
+    assert hours.dates("2026-12-25") == (date(2026, 12, 25), date(2026, 12, 25))
 
 
 def test_a_closed_day_has_no_hours() -> None:
@@ -135,10 +136,6 @@ def test_bad_hours_are_refused_in_words(text: str) -> None:
 def test_bad_dates_are_refused_in_words(text: str) -> None:
     with pytest.raises(ValueError, match=r"must look like|there is no|ends"):
         hours.dates(text)
-
-
-def test_dates_are_a_first_and_a_last_day() -> None:
-    assert hours.dates("2026-12-25") == (date(2026, 12, 25), date(2026, 12, 25))
 
 
 @pytest.mark.parametrize(

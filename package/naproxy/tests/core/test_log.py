@@ -34,9 +34,6 @@ def test_a_message_is_one_line_whatever_is_in_it() -> None:
         [line] = lines("wake datagram ignored: %s", hostile)
         assert line.isprintable(), hostile
         assert line.startswith("wake datagram ignored: a\\"), hostile
-
-
-def test_a_message_stays_as_it_is_where_nothing_is_wrong_with_it() -> None:
     assert lines("web: %s", "Büro schläft seit 5 min") == ["web: Büro schläft seit 5 min"]
 
 

@@ -49,13 +49,10 @@ def test_what_is_no_name_is_refused(hostile: str) -> None:
         ascii_name(hostile)
 
 
-def test_a_site_may_be_all_names_below_one() -> None:
+def test_a_site_is_in_lower_case_and_may_be_all_names_below_one() -> None:
+    assert is_site_name("WWW.example.org") is not None
     assert is_site_name("*.bücher.example") is None
     assert ascii_site("*.bücher.example") == "*.xn--bcher-kva.example"
-
-
-def test_a_site_is_written_in_lower_case() -> None:
-    assert is_site_name("WWW.example.org") is not None
 
 
 @given(st.text(max_size=80))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -32,10 +34,13 @@ def at(text: str) -> float:
 
 
 @pytest.fixture
-def far_box(monkeypatch: pytest.MonkeyPatch) -> None:
+def far_box(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The box's own clock is in New York."""
-    monkeypatch.setenv("TZ", BOX.key)
-    office_time.follow(OFFICE.key)
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", BOX.key)
+        office_time.follow(OFFICE.key)
+        yield
+    time.tzset()  # or later tests have New York's clock still
 
 
 def test_hours_over_midnight_hold_and_are_told_by_the_offices_clock(far_box: None) -> None:

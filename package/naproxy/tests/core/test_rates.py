@@ -41,12 +41,9 @@ def day_and_night(where: tzinfo = ZURICH) -> Rate:
 
 def test_a_band_is_days_hours_and_a_price() -> None:
     read = band("mon-fri 22:00-06:30 0.24")
-    assert read.price == 0.24
-    assert read.parts()[0] == (22 * 60, 24 * 60 + 6 * 60 + 30)
-
-
-def test_sunday_night_goes_on_in_the_first_hours_of_the_week() -> None:
-    assert band("sun 22:00-06:00 1").parts() == [(6 * 1440 + 1320, 7 * 1440), (0, 360)]
+    assert (read.price, read.parts()[0]) == (0.24, (22 * 60, 24 * 60 + 6 * 60 + 30))
+    over_the_week = [(6 * 1440 + 1320, 7 * 1440), (0, 360)]
+    assert band("sun 22:00-06:00 1").parts() == over_the_week
 
 
 @pytest.mark.parametrize(
@@ -236,11 +233,6 @@ def test_energy_is_worth_the_price_of_its_time() -> None:
     assert found.co2_g == pytest.approx(3 * 400)
 
 
-def test_what_was_lost_costs_money() -> None:
-    known = Rates(flat(0.3, UTC), flat(None, UTC))
-    assert known.per_kwh(0, 60).of(-KWH_J).money == pytest.approx(-0.3)
-
-
 def test_co2_goes_by_the_hour_that_the_clock_shows() -> None:
     table = by_hour([100.0 + hour for hour in range(24)], ZURICH)
     assert table.at(at("2026-07-01T13:30")) == 113
@@ -253,6 +245,8 @@ def test_worths_add_up_and_what_is_not_known_stays_so() -> None:
     assert Worth(1.0, None) + Worth(2.0, None) == Worth(3.0, None)
     assert Worth(None, 5.0) + Worth(2.0, None) == Worth(2.0, 5.0)
     assert Worth(3.0, 4.0) - Worth(1.0, None) == Worth(2.0, 4.0)
+    lost = Rates(flat(0.3, UTC), flat(None, UTC)).per_kwh(0, 60).of(-KWH_J)
+    assert lost == Worth(pytest.approx(-0.3), None)
 
 
 def configuration(**office: Any) -> dict[str, Any]:

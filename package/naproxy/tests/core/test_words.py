@@ -7,7 +7,7 @@ import shutil
 import string
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,24 +40,22 @@ TITLES = {f"doctor.title_{check.__name__}" for check in CHECKS}
 
 
 @cache
-def nodes() -> list[tuple[Path, ast.AST]]:
-    """Return what the sources are made of."""
-    files = (*SOURCES.rglob("*.py"), *WEB.rglob("*.py"))
-    return [(path, node) for path in files for node in ast.walk(ast.parse(path.read_text()))]
-
-
-def asked() -> Iterator[tuple[str, set[str], str]]:
-    """Yield each code in the sources, the names of its parameters, and where it stands."""
-    for path, node in nodes():
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else None
-        name = node.func.id if isinstance(node.func, ast.Name) else name
-        codes = [a.value for a in node.args if isinstance(a, ast.Constant)]
-        for code in codes if name in RAISED else ():
-            if isinstance(code, str) and code.partition(".")[0] in CATALOGUES:
-                given = {str(keyword.arg) for keyword in node.keywords}
-                yield code, given, f"{path.name}:{node.lineno}"
+def in_sources() -> tuple[list[tuple[str, set[str], str]], set[str]]:
+    """Return the codes that are raised, with names of parameters and place; and all strings."""
+    raised, strings = [], set()
+    for path in (*SOURCES.rglob("*.py"), *WEB.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                strings.add(node.value)
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
+            codes = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            for code in codes if name in RAISED else ():
+                if isinstance(code, str) and code.partition(".")[0] in CATALOGUES:
+                    given = {str(keyword.arg) for keyword in node.keywords}
+                    raised.append((code, given, f"{path.name}:{node.lineno}"))
+    return raised, strings
 
 
 def texts(language: str) -> dict[str, str]:
@@ -77,15 +75,14 @@ def places(text: str) -> set[str]:
 
 def test_every_code_has_an_english_text_with_its_parameters_and_no_others() -> None:
     known = texts("en")
-    for code, given, where in asked():
+    for code, given, where in in_sources()[0]:
         assert code in known, where
         assert places(known[code]) <= given, where
 
 
 def test_every_text_is_used_and_has_the_same_places_in_each_language() -> None:
     english, *others = (texts(language) for language in words.LANGUAGES)
-    constants = (node.value for _, node in nodes() if isinstance(node, ast.Constant))
-    named = {value for value in constants if isinstance(value, str)}
+    named = in_sources()[1]
     assert {code for code in english if code.rpartition("_")[0] not in MADE} <= named | TITLES
     assert english.keys() >= TITLES
     for translated in others:

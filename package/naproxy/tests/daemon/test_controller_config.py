@@ -222,10 +222,13 @@ def test_a_password_is_kept_in_a_file_of_root_and_shown_nowhere(box: Box) -> Non
 
 def test_a_password_that_is_replaced_or_no_longer_named_is_gone(box: Box) -> None:
     patch(box, put("server.web.sleep", BMC))
+    by_hand = box.file.with_name("secrets") / "by-hand"
+    by_hand.write_text("theirs")
     patch(box, put("server.web.sleep.password_file", {"secret": "another"}))
-    assert list(kept(box).values()) == ["another\n"]
+    assert sorted(kept(box).values()) == ["another\n", "theirs"]
     patch(box, put("server.web.sleep", {"driver": "none"}))
-    assert kept(box) == {}
+    assert kept(box) == {"by-hand": "theirs"}
+    by_hand.unlink()
 
 
 def test_a_password_that_the_settings_of_before_name_is_kept_for_them(box: Box) -> None:
@@ -237,15 +240,6 @@ def test_a_password_that_the_settings_of_before_name_is_kept_for_them(box: Box) 
     worked.unlink()
     patch(box, put("box.notice", "Hi"))
     assert kept(box) == {}
-
-
-def test_a_file_of_somebody_else_in_the_folder_stays(box: Box) -> None:
-    patch(box, put("server.web.sleep", BMC))
-    other = box.file.with_name("secrets") / "by-hand"
-    other.write_text("theirs")
-    patch(box, put("server.web.sleep", {"driver": "none"}))
-    assert other.exists()
-    other.unlink()
 
 
 def test_what_is_no_secret_is_refused_and_nothing_is_kept(box: Box) -> None:

@@ -124,7 +124,7 @@ class Setting:
         names = ("passed", "held", "refused", "limit", "gone", "failed")
         return {name: number for name in names if (number := getattr(self.service, name))}
 
-    def serve(self, answer: Callable[[socket.socket], None] = echo) -> Upstream:
+    def serve(self, answer: Callable[[socket.socket], None]) -> Upstream:
         self.upstream = Upstream(answer)
         self.stack.callback(self.upstream.close)
         return self.upstream
@@ -133,6 +133,7 @@ class Setting:
         self,
         state: State,
         *,
+        answer: Callable[[socket.socket], None] = echo,
         port: int | None = None,
         reach_ms: int = 0,
         flags: int = 0,
@@ -140,7 +141,7 @@ class Setting:
         **limits: int,
     ) -> None:
         if port is None:
-            port = (self.upstream or self.serve()).port
+            port = (self.upstream or self.serve(answer)).port
         self.page.layout.nservers = 1
         with self.page.configure(0) as server:
             server.id = b"server"
@@ -364,8 +365,7 @@ def test_a_half_that_the_client_closes_is_closed_at_the_server(setting: Setting)
     def answer(connection: socket.socket) -> None:
         connection.sendall(all_of(connection).upper())
 
-    setting.serve(answer)
-    setting.begin(State.AWAKE)
+    setting.begin(State.AWAKE, answer=answer)
     client = setting.connect(HEADER + b"hello")
     client.shutdown(socket.SHUT_WR)
     assert all_of(client) == b"HELLO"
@@ -379,8 +379,7 @@ def test_a_half_that_the_server_closes_is_closed_at_the_client(setting: Setting)
         connection.shutdown(socket.SHUT_WR)
         heard.append(all_of(connection))
 
-    setting.serve(answer)
-    setting.begin(State.AWAKE)
+    setting.begin(State.AWAKE, answer=answer)
     client = setting.connect()
     assert all_of(client) == b"that is all"
     client.sendall(b"still here")
@@ -411,8 +410,7 @@ def test_what_only_the_client_sends_is_no_use_of_the_server(setting: Setting) ->
         with suppress(ConnectionResetError):
             all_of(connection)
 
-    setting.serve(answer)
-    setting.begin(State.AWAKE)
+    setting.begin(State.AWAKE, answer=answer)
     client = setting.connect(HEADER + bytes(16000))
     until(lambda: setting.service.bytes_in == 16000)
     assert setting.service.last_active_us == 0
@@ -421,15 +419,13 @@ def test_what_only_the_client_sends_is_no_use_of_the_server(setting: Setting) ->
 
 
 def test_what_the_server_sends_is_use_of_it(setting: Setting) -> None:
-    setting.serve(lambda connection: connection.sendall(connection.recv(1)))
-    setting.begin(State.AWAKE)
+    setting.begin(State.AWAKE, answer=lambda connection: connection.sendall(connection.recv(1)))
     assert setting.connect(HEADER + b"x").recv(1) == b"x"
     until(lambda: setting.service.last_active_us)
 
 
 def test_who_does_not_read_stops_the_other_side(setting: Setting) -> None:
-    setting.serve(lambda connection: connection.sendall(bytes(64 << 20)))
-    setting.begin(State.AWAKE)
+    setting.begin(State.AWAKE, answer=lambda connection: connection.sendall(bytes(64 << 20)))
     client = setting.connect()
     assert client.recv(1)
     until(lambda: setting.service.bytes_out > 0)
@@ -522,8 +518,7 @@ def test_what_the_server_cuts_off_is_cut_off(setting: Setting) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     port = free_port()
-    setting.serve(answer)
-    setting.begin(State.AWAKE, listen_port=port)
+    setting.begin(State.AWAKE, listen_port=port, answer=answer)
     until(lambda: not refuses(("127.0.0.1", port)))
     client = socket.create_connection(("127.0.0.1", port), SOON_S)
     setting.stack.callback(client.close)
