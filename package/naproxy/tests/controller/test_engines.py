@@ -67,10 +67,7 @@ def test_the_server_stays_awake_for_it_while_it_goes_on() -> None:
         engines.served(GOOGLE, t_s)
         t_s += QUIET_S - 1
     assert engines.crawls(t_s) is None
-
-
-def test_one_that_asks_no_more_is_done() -> None:
-    engines = let_in()
+    engines = let_in()  # and asks no more
     assert engines.crawls(999.0 + DAY_S + QUIET_S)
     assert not engines.crawls(1000.0 + DAY_S + QUIET_S)
 

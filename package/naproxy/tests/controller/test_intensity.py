@@ -201,6 +201,7 @@ def test_a_silent_site_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         assert ask(url) == (None, "It could not be asked: connection timed out.")
+    assert ask(url) == (None, "It could not be asked: connection refused.")
 
 
 def test_who_answers_drop_by_drop_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,12 +222,6 @@ def test_who_answers_drop_by_drop_is_left(monkeypatch: pytest.MonkeyPatch) -> No
         assert ask(url) == (None, "It could not be asked: connection timed out.")
         ended.set()
         thread.join()
-
-
-def test_nobody_there_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        url = f"http://127.0.0.1:{gone.getsockname()[1]}/"
-    assert ask(url) == (None, "It could not be asked: connection refused.")
 
 
 # By the controller

@@ -84,26 +84,22 @@ HTTPS = '[server.https]\nmode = "box"\nredirect = {}\n'
 
 
 def test_visitors_are_sent_to_https_while_all_names_are_served_there(shared: page.Page) -> None:
-    hosts = '["one.example", "a.two.example"]'
-    both = {"one.example", "*.two.example"}
-    cases: tuple[tuple[str, set[str], bool], ...] = (
-        *(("true", both, True), ("true", {"one.example"}, False), ("true", set(), False)),
-        ("false", both, False),
-    )
-    for redirect, served, sent in cases:
+    two, both = '["one.example", "a.two.example"]', {"one.example", "*.two.example"}
+    nothing: set[str] = set()
+    for hosts, redirect, served, sent in (
+        (two, "true", both, True),
+        (two, "true", {"one.example"}, False),
+        (two, "true", nothing, False),
+        (two, "false", both, False),
+        ("[]", "true", nothing, False),
+        ("[]", "true", {"one.example"}, True),
+    ):
         [server] = loaded("web", hosts=hosts, extra=HTTPS.format(redirect)).server
-        before = shared.server(0).flags = page.F_WAITING_PAGE | page.F_HTTPS_ONLY
-        slots.write_redirect(shared, 0, server, served)
-        wanted = before if sent else page.F_WAITING_PAGE
-        assert shared.server(0).flags == wanted, (redirect, served)
-
-
-def test_without_names_any_served_name_redirects_to_https(shared: page.Page) -> None:
-    [server] = loaded("web", hosts="[]", extra=HTTPS.format("true")).server
-    slots.write_redirect(shared, 0, server, ())
-    assert shared.server(0).flags == 0
-    slots.write_redirect(shared, 0, server, {"one.example"})
-    assert shared.server(0).flags == page.F_HTTPS_ONLY
+        for before in (0, page.F_HTTPS_ONLY):
+            shared.server(0).flags = page.F_WAITING_PAGE | before
+            slots.write_redirect(shared, 0, server, served)
+            wanted = page.F_WAITING_PAGE | (page.F_HTTPS_ONLY if sent else 0)
+            assert shared.server(0).flags == wanted, (hosts, redirect, served)
 
 
 def test_a_new_configuration_does_not_end_the_way_to_https(shared: page.Page) -> None:

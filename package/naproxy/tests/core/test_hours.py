@@ -51,14 +51,11 @@ def test_days_may_be_listed() -> None:
     assert hours.dates("2026-12-25") == (date(2026, 12, 25), date(2026, 12, 25))
 
 
-def test_a_closed_day_has_no_hours() -> None:
+def test_a_closed_day_has_no_hours_but_those_of_its_date() -> None:
     office = calendar(OFFICE, closed=("2026-12-24..2027-01-01",))
     assert not office.now(at("2026-12-24T12:00:00"))
     assert not office.now(at("2027-01-01T12:00:00"))
     assert office.now(at("2026-12-23T12:00:00"))
-
-
-def test_hours_of_a_date_hold_on_a_closed_day() -> None:
     office = calendar(OFFICE, "2026-12-24 09:00-12:00", closed=("2026-12-24",))
     assert office.now(at("2026-12-24T09:30:00"))
     assert not office.now(at("2026-12-24T13:00:00"))
@@ -101,6 +98,7 @@ def test_next_is_the_first_begin_or_end() -> None:
     assert office.next_s(at("2026-11-20T12:00:00")) == at("2026-11-20T18:00:00")
     assert office.next_s(at("2026-11-20T18:00:00")) == at("2026-11-23T07:30:00")
     assert calendar().next_s(at("2026-11-20T18:00:00")) is None
+    assert office.begins_s(at("2026-11-20T12:00:00")) == at("2026-11-23T07:30:00")
 
 
 @given(
@@ -150,10 +148,3 @@ def test_without_a_time_zone_the_machines_counts(tmp_path: Path) -> None:
     there = next(Path(p) / "Europe/Zurich" for p in ("/usr/share/zoneinfo",))
     assert calendar(OFFICE, zone=hours.zone("", there)).now(at("2026-07-01T07:45:00"))
     assert hours.zone("", tmp_path / "none") is UTC
-
-
-def test_the_next_stretch_begins_after_the_one_that_lasts() -> None:
-    week = Calendar([hours.span("mon-fri 07:30-18:00")], (), UTC)
-    noon = datetime(2026, 11, 20, 12, tzinfo=UTC)  # a Friday
-    begins_s = week.begins_s(noon.timestamp())
-    assert begins_s == datetime(2026, 11, 23, 7, 30, tzinfo=UTC).timestamp()

@@ -278,19 +278,14 @@ def recorded(*hours: tuple[str, float], where: tzinfo = ZURICH) -> dict[int, flo
     return {int(at(text, where)): co2_g for text, co2_g in hours}
 
 
-def test_a_recorded_hour_comes_before_the_office_s_own_value() -> None:
+def test_a_recorded_hour_comes_before_what_the_office_knows() -> None:
     known = recorded(("2026-03-02T08:00", 100.0))
     co2 = rates({"office": {"co2_g_per_kwh": 400.0}}, ZURICH, known).co2
-    assert co2.at(at("2026-03-02T07:59:59")) == 400.0
-    assert co2.at(at("2026-03-02T08:00")) == 100.0
-    assert co2.at(at("2026-03-02T08:59:59")) == 100.0
-    assert co2.at(at("2026-03-02T09:00")) == 400.0
+    times = ("07:59:59", "08:00", "08:59:59", "09:00")
+    assert [co2.at(at(f"2026-03-02T{time}")) for time in times] == [400.0, 100.0, 100.0, 400.0]
     assert co2.mean(at("2026-03-02T08:00"), at("2026-03-02T10:00")) == pytest.approx(250.0)
-
-
-def test_and_before_that_of_the_hour_by_the_clock() -> None:
     by_clock = {"office": {"co2_by_hour": [float(hour) for hour in range(24)]}}
-    co2 = rates(by_clock, ZURICH, recorded(("2026-03-02T08:00", 100.0))).co2
+    co2 = rates(by_clock, ZURICH, known).co2
     assert [co2.at(at(f"2026-03-02T{hour:02}:30")) for hour in (7, 8, 9)] == [7.0, 100.0, 9.0]
 
 

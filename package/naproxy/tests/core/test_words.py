@@ -93,17 +93,13 @@ def test_every_text_is_used_and_has_the_same_places_in_each_language() -> None:
 
 def test_a_reason_goes_over_the_wire_and_back() -> None:
     reason = Reason("config.value_between", low=1.0, high=65535)
-    assert reason_of(reason.plain()) == reason
+    within = together(own_words("disk is busy"), Reason("core.own_words", text=own_words("no")))
+    for each in (reason, within):
+        assert reason_of(json.loads(json.dumps(each.plain()))) == each
     assert words.words(reason, "en") == "must be 1 to 65535"
-    assert (
-        str(WrongError("config.time_zone", name="Mars/Base")) == "there is no time zone Mars/Base"
-    )
-
-
-def test_a_reason_within_a_reason_goes_over_the_wire_and_back() -> None:
-    reason = together(own_words("disk is busy"), Reason("core.own_words", text=own_words("no")))
-    assert reason_of(json.loads(json.dumps(reason.plain()))) == reason
-    assert words.sentences(reason) == ["Disk is busy.", "No."]
+    assert words.sentences(within) == ["Disk is busy.", "No."]
+    raised = WrongError("config.time_zone", name="Mars/Base")
+    assert str(raised) == "there is no time zone Mars/Base"
 
 
 def test_reasons_together_are_one_after_the_other() -> None:
