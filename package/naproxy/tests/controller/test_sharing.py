@@ -349,13 +349,14 @@ def test_of_more_than_the_page_holds_people_come_before_programs(shared: Page) -
 
 def test_who_is_not_over_any_more_is_taken_out_also_by_a_new_controller(shared: Page) -> None:
     spent = Spent(shared)
-    spent.tell({0: over(7, 8, 9, robots=True)})
-    spent.tell({0: over(8, robots=True)})
+    spent.tell({0: over(7, 8, 9)})
+    spent.tell({0: over(8)})
     assert told(shared) == {8: 1}
-    assert shared.server(0).spent_mask == 0b101110, "the classes of robots"
-    assert shared.server(2).spent_mask == 0
+    Spent(shared).tell({2: over(robots=True)})
+    assert shared.server(2).spent_mask == 0b101110, "the classes of robots"
+    assert shared.server(0).spent_mask == 0
     Spent(shared).tell({0: over()})
-    assert (told(shared), shared.server(0).spent_mask) == ({}, 0)
+    assert (told(shared), shared.server(2).spent_mask) == ({}, 0)
 
 
 def test_of_more_than_the_page_holds_the_last_are_told(shared: Page) -> None:
