@@ -120,29 +120,30 @@ class Office:
         return self.commissioning.status(self.now_s)
 
 
-def test_a_server_that_wakes_every_time_is_armed() -> None:
-    office = Office().play(1000)
-    assert office.commissioning.phase is Phase.PASSED
-    assert office.commissioning.reason == Reason("server.woke_every_time", times=5)
-    assert office.orders.count(Order.SLEEP) == 5
-    assert office.state is State.AWAKE
+@pytest.fixture(scope="module")
+def passed() -> Office:
+    """One whose server woke every time."""
+    return Office().play(1000)
 
 
-def test_times_are_measured_by_the_probe_and_by_ping() -> None:
-    office = Office().play(1000)
-    for cycle in office.commissioning.cycles:
-        assert cycle.fell_s == FALL_S
-        assert cycle.rose_s == RISE_S
+def test_a_server_that_wakes_every_time_is_armed(passed: Office) -> None:
+    assert passed.commissioning.phase is Phase.PASSED
+    assert passed.commissioning.reason == Reason("server.woke_every_time", times=5)
+    assert passed.orders.count(Order.SLEEP) == 5
+    assert passed.state is State.AWAKE
+
+
+def test_times_are_measured_by_the_probe_and_by_ping(passed: Office) -> None:
+    for cycle in passed.commissioning.cycles:
+        assert (cycle.fell_s, cycle.rose_s) == (FALL_S, RISE_S)
         assert cycle.fell_ping_s == pytest.approx(FALL_S, abs=EVERY_S + 0.02)
         assert cycle.rose_ping_s == pytest.approx(RISE_S, abs=EVERY_S + 0.02)
 
 
-def test_the_whiles_differ_so_that_watts_and_joules_can_be_told_apart() -> None:
-    office = Office().play(1000)
-    on = [round(c.on_s, -1) for c in office.commissioning.cycles]
-    off = [round(c.off_s - FALL_S, -1) for c in office.commissioning.cycles]
-    assert on == [10, 50, 10, 50, 30]
-    assert off == [10, 10, 50, 50, 30]
+def test_the_whiles_differ_so_that_watts_and_joules_can_be_told_apart(passed: Office) -> None:
+    cycles = passed.commissioning.cycles
+    assert [round(c.on_s, -1) for c in cycles] == [10, 50, 10, 50, 30]
+    assert [round(c.off_s - FALL_S, -1) for c in cycles] == [10, 10, 50, 50, 30]
 
 
 def test_power_and_switch_cost_are_recovered_from_a_meter_with_noise() -> None:
@@ -157,8 +158,8 @@ def test_power_and_switch_cost_are_recovered_from_a_meter_with_noise() -> None:
         assert fit[name]["value"] == pytest.approx(truth, rel=0.05, abs=0.2)
 
 
-def test_the_mean_power_in_each_state_is_told() -> None:
-    [first, *_] = Office().play(1000).commissioning.cycles
+def test_the_mean_power_in_each_state_is_told(passed: Office) -> None:
+    [first, *_] = passed.commissioning.cycles
     assert first.awake_w == pytest.approx(ON_W, rel=0.05)
     assert first.asleep_w == pytest.approx(OFF_W, rel=0.1)
 
@@ -197,7 +198,7 @@ def test_a_firmware_that_answers_pings_is_not_taken_for_the_server() -> None:
     assert "rose_ping_s" not in office.status()["times"]  # type: ignore[operator]
 
 
-def test_one_failed_wake_is_enough_not_to_arm() -> None:
+def test_one_failed_wake_is_enough_not_to_arm_and_the_server_is_still_to_be_woken() -> None:
     office = Office().to(Phase.AWAKE).to(Phase.ASLEEP)
     office.wakes = False
     office.play(1000)
@@ -206,12 +207,6 @@ def test_one_failed_wake_is_enough_not_to_arm() -> None:
     reason = Reason("server.in_cycle", cycle=2, cycles=5, why=NOT_UP)
     assert office.commissioning.reason == reason
     assert len(office.commissioning.cycles) == 1
-
-
-def test_after_a_failed_wake_the_server_is_still_to_be_woken() -> None:
-    office = Office().to(Phase.ASLEEP)
-    office.wakes = False
-    office.play(1000)
     assert office.orders[-1] is Order.WAKE
 
 
@@ -235,18 +230,15 @@ def test_a_server_that_sleeps_is_woken_first() -> None:
     assert office.commissioning.phase is Phase.PASSED
 
 
-@pytest.mark.parametrize(
-    "phase", [Phase.PREPARING, Phase.FALLING, Phase.ASLEEP, Phase.RISING, Phase.AWAKE]
-)
-def test_cancelled_it_ends_awake_and_not_armed(phase: Phase) -> None:
-    office = Office(state=State.AWAKE if phase is not Phase.PREPARING else State.WAKING)
-    if phase is not Phase.PREPARING:
-        office.to(phase)
-    awake = office.state is State.AWAKE
-    office.orders.clear()
-    office.send(Cancel())
-    assert office.commissioning.phase is Phase.CANCELLED
-    assert office.orders == ([] if awake else [Order.WAKE])
+def test_cancelled_it_ends_awake_and_not_armed() -> None:
+    preparing = Office(state=State.WAKING)
+    others = (Phase.FALLING, Phase.ASLEEP, Phase.RISING, Phase.AWAKE)
+    for office in (preparing, *(Office().to(phase) for phase in others)):
+        phase, awake = office.commissioning.phase, office.state is State.AWAKE
+        office.orders.clear()
+        office.send(Cancel())
+        assert office.commissioning.phase is Phase.CANCELLED, phase
+        assert office.orders == ([] if awake else [Order.WAKE]), phase
 
 
 def test_somebody_who_needs_the_server_shortens_its_sleep_and_no_more() -> None:

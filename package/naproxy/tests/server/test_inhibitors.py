@@ -28,8 +28,10 @@ def office() -> Guard:
     return guard(hours=("mon-fri 07:30-18:00",))
 
 
-def test_without_a_rule_nothing_speaks_against_sleep() -> None:
-    assert guard().inhibitors(Readings(NOON)) == []
+def test_a_clock_that_is_not_set_keeps_only_a_server_with_hours_awake(office: Guard) -> None:
+    assert office.inhibitors(Readings(0.0)) == [Reason("server.clock_not_set")]
+    for wall_s in (0.0, NOON):
+        assert guard().inhibitors(Readings(wall_s)) == [], wall_s
 
 
 def test_office_hours_are_an_inhibitor_that_says_until_when(office: Guard) -> None:
@@ -48,11 +50,6 @@ def test_just_before_its_hours_it_is_not_put_to_sleep(office: Guard) -> None:
     assert office.inhibitors(Readings(at("2026-11-20T07:29:57"), lead_s=5))
 
 
-def test_a_clock_that_is_not_set_keeps_a_server_with_hours_awake(office: Guard) -> None:
-    assert office.inhibitors(Readings(0.0)) == [Reason("server.clock_not_set")]
-    assert guard().inhibitors(Readings(0.0)) == []
-
-
 def test_a_minimum_awake_time_says_how_much_is_left() -> None:
     said = guard(least_s=60.0).inhibitors(Readings(NOON, awake_s=21.0))
     assert said == [Reason("server.woke_lately", ago_s=21, left_s=39)]
@@ -67,16 +64,13 @@ def test_requests_and_open_connections_are_inhibitors() -> None:
     ]
 
 
-def test_work_is_an_inhibitor_for_a_while_after_it_ended() -> None:
+def test_work_is_an_inhibitor_for_a_while_after_it_ended_unless_no_path_is_configured() -> None:
     backup = guard(work_paths=("/backup",), work_s=300.0)
     assert backup.inhibitors(Readings(NOON, worked_s=10.0)) == [
         Reason("server.work", paths=["/backup"], ago_s=10, left_s=290)
     ]
-    assert backup.inhibitors(Readings(NOON, worked_s=300.0)) == []
-    assert backup.inhibitors(Readings(NOON, worked_s=math.inf)) == []
-
-
-def test_work_behind_paths_that_are_no_longer_configured_is_forgotten() -> None:
+    for worked_s in (300.0, math.inf):
+        assert backup.inhibitors(Readings(NOON, worked_s=worked_s)) == [], worked_s
     assert guard().inhibitors(Readings(NOON, worked_s=1.0)) == []
 
 

@@ -7,7 +7,6 @@ import math
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from naproxy.core.hours import zone
@@ -46,43 +45,39 @@ def cron(when: str, *, now: str = "2026-11-23 16:00") -> float:
 # ------------------------------------------------------------------------- crontabs
 
 
-@pytest.mark.parametrize(
-    ("when", "due"),
-    [
-        ("0 2 * * *", "2026-11-24 02:00"),
-        ("0 16 * * *", "2026-11-24 16:00"),  # now is over
-        ("1 16 * * *", "2026-11-23 16:01"),
-        ("*/20 * * * *", "2026-11-23 16:20"),
-        ("5-59/25 * * * *", "2026-11-23 16:05"),
-        ("30/20 * * * *", "2026-11-23 16:30"),
-        ("0 8-18/2 * * *", "2026-11-23 18:00"),
-        ("0 3,21 * * *", "2026-11-23 21:00"),
-        ("0 0 1 * *", "2026-12-01 00:00"),
-        ("0 0 31 * *", "2026-12-31 00:00"),
-        ("15 4 * * 0", "2026-11-29 04:15"),
-        ("15 4 * * 7", "2026-11-29 04:15"),
-        ("15 4 * * Sun", "2026-11-29 04:15"),
-        ("15 4 * * mon-fri", "2026-11-24 04:15"),
-        ("15 4 * * 5-7", "2026-11-27 04:15"),
-        ("0 0 * feb *", "2027-02-01 00:00"),
-        ("0 0 13 * 5", "2026-11-27 00:00"),  # the 13th or a Friday
-        ("0 0 */2 * 5", "2026-11-27 00:00"),  # an odd day that is a Friday
-        ("@daily", "2026-11-24 00:00"),
-        ("@weekly", "2026-11-29 00:00"),
-        ("@monthly", "2026-12-01 00:00"),
-        ("@yearly", "2027-01-01 00:00"),
-        ("@hourly", "2026-11-23 17:00"),
-    ],
-)
-def test_a_line_of_a_crontab_is_due(when: str, due: str) -> None:
-    assert cron(when) == at(due)
+CRONTAB = {
+    "0 2 * * *": "2026-11-24 02:00",
+    "0 16 * * *": "2026-11-24 16:00",  # now is over
+    "1 16 * * *": "2026-11-23 16:01",
+    "*/20 * * * *": "2026-11-23 16:20",
+    "5-59/25 * * * *": "2026-11-23 16:05",
+    "30/20 * * * *": "2026-11-23 16:30",
+    "0 8-18/2 * * *": "2026-11-23 18:00",
+    "0 3,21 * * *": "2026-11-23 21:00",
+    "0 0 1 * *": "2026-12-01 00:00",
+    "0 0 31 * *": "2026-12-31 00:00",
+    "15 4 * * 0": "2026-11-29 04:15",
+    "15 4 * * 7": "2026-11-29 04:15",
+    "15 4 * * Sun": "2026-11-29 04:15",
+    "15 4 * * mon-fri": "2026-11-24 04:15",
+    "15 4 * * 5-7": "2026-11-27 04:15",
+    "0 0 * feb *": "2027-02-01 00:00",
+    "0 0 13 * 5": "2026-11-27 00:00",  # the 13th or a Friday
+    "0 0 */2 * 5": "2026-11-27 00:00",  # an odd day that is a Friday
+    "@daily": "2026-11-24 00:00",
+    "@weekly": "2026-11-29 00:00",
+    "@monthly": "2026-12-01 00:00",
+    "@yearly": "2027-01-01 00:00",
+    "@hourly": "2026-11-23 17:00",
+}
+NEVER = ("@reboot", "0 0 30 2 *", "0 0 29 2 *", "60 * * * *", "* 24 * * *", "1-0 * * * *")
 
 
-@pytest.mark.parametrize(
-    "when", ["@reboot", "0 0 30 2 *", "0 0 29 2 *", "60 * * * *", "* 24 * * *", "1-0 * * * *"]
-)
-def test_one_that_is_not_due_within_a_year_or_is_none_is_left_out(when: str) -> None:
-    assert cron(when) == math.inf
+def test_a_line_of_a_crontab_is_due_or_left_out_if_not_within_a_year() -> None:
+    for when, due in CRONTAB.items():
+        assert cron(when) == at(due), when
+    for when in NEVER:
+        assert cron(when) == math.inf, when
 
 
 def test_a_time_that_clocks_skip_in_spring_is_when_they_go_on() -> None:
@@ -99,10 +94,10 @@ def test_the_hour_is_that_of_the_server_s_zone_not_of_the_box() -> None:
     assert told(*lines)[0].in_s == 16 * HOUR_S  # 02:00 there is 08:00 in Zurich
 
 
-@pytest.mark.parametrize("name", ["Mars/Olympus", "/etc/localtime", "../../etc/passwd", ""])
-def test_a_zone_that_the_box_does_not_know_is_as_far_ahead_as_the_server_says(name: str) -> None:
-    lines = [f"zone {name} +0330", "crontab /etc/cron.d/x", "|0 2 * * * root x"]
-    assert told(*lines)[0].in_s == 7.5 * HOUR_S  # 15:00 UTC is 18:30 there
+def test_a_zone_that_the_box_does_not_know_is_as_far_ahead_as_the_server_says() -> None:
+    for name in ("Mars/Olympus", "/etc/localtime", "../../etc/passwd", ""):
+        lines = [f"zone {name} +0330", "crontab /etc/cron.d/x", "|0 2 * * * root x"]
+        assert told(*lines)[0].in_s == 7.5 * HOUR_S, name  # 15:00 UTC is 18:30 there
 
 
 @given(
@@ -122,20 +117,16 @@ def test_a_daily_job_is_due_within_a_day_at_that_time(minute: int, hour: int, no
     assert (shown.hour, shown.minute) == (hour, minute) or skipped
 
 
-@pytest.mark.parametrize(
-    ("file", "line", "name"),
-    [
+def test_a_job_is_called_by_its_program_without_what_that_is_given() -> None:
+    joes = "/var/spool/cron/crontabs/joe"
+    for file, line, name in (
         ("/etc/crontab", "0 2 * * * root /usr/local/bin/backup --password x", "root: backup"),
         ("/etc/crontab", "0 2 * * *\troot\t/usr/local/bin/backup", "root: backup"),
-        ("/var/spool/cron/crontabs/joe", "0 2 * * * A=b nightly x", "joe: nightly"),
-        ("/var/spool/cron/crontabs/joe", "0 2 * * * cd /x && ./run", "joe: run"),
+        (joes, "0 2 * * * A=b nightly x", "joe: nightly"),
+        (joes, "0 2 * * * cd /x && ./run", "joe: run"),
         ("/etc/cron.d/sync", "0 2 * * * joe /opt/sync secret", "cron.d/sync"),
-    ],
-)
-def test_a_job_is_called_by_its_program_without_what_that_is_given(
-    file: str, line: str, name: str
-) -> None:
-    assert [each.name for each in told(f"crontab {file}", f"|{line}")] == [name]
+    ):
+        assert [each.name for each in told(f"crontab {file}", f"|{line}")] == [name], line
 
 
 def test_lines_that_order_nothing_are_passed_over() -> None:
@@ -148,22 +139,17 @@ DAILY = (
 )
 
 
-def test_what_run_parts_would_start_is_told_by_name() -> None:
-    found = told("parts /etc/cron.daily apt-compat backup", "crontab /etc/crontab", DAILY)
-    assert {each.name for each in found} == {"cron.daily/apt-compat", "cron.daily/backup"}
+def test_what_run_parts_would_start_is_told_by_name_unless_anacron_sees_to_it() -> None:
+    lines = ("parts /etc/cron.daily apt-compat backup", "crontab /etc/crontab", DAILY)
+    assert {each.name for each in told(*lines)} == {"cron.daily/apt-compat", "cron.daily/backup"}
+    assert told("anacron", *lines) == []
 
 
-def test_what_anacron_sees_to_is_no_appointment() -> None:
-    assert told("anacron", "parts /etc/cron.daily backup", "crontab /etc/crontab", DAILY) == []
-
-
-@pytest.mark.parametrize(
-    ("when", "often"),
-    [("*/5 * * * *", True), ("17 * * * *", True), ("0 */2 * * *", False), ("0 2 * * *", False)],
-)
-def test_what_runs_every_hour_is_told_apart(when: str, often: bool) -> None:
-    (job,) = told("crontab /etc/cron.d/x", f"|{when} root x")
-    assert job.often is often
+def test_what_runs_every_hour_is_told_apart() -> None:
+    often = {"*/5 * * * *": True, "17 * * * *": True, "0 */2 * * *": False, "0 2 * * *": False}
+    for when, expected in often.items():
+        (job,) = told("crontab /etc/cron.d/x", f"|{when} root x")
+        assert job.often is expected, when
 
 
 # --------------------------------------------------------------------------- timers
@@ -189,25 +175,21 @@ Mon 2026-11-23 18:28:39 UTC 1h 59min left - - backup.timer                 backu
 """  # noqa: E501 - as systemd writes it
 
 
-@pytest.mark.parametrize("printed", [DEBIAN_JSON, DEBIAN_TABLE])
-def test_what_systemctl_prints_is_read_either_way(printed: str) -> None:
-    found = told(*(f"timers {line}" for line in printed.splitlines()), now_s=DEBIAN_S)
-    assert [(job.name, round(job.in_s / 60)) for job in found] == [
-        ("systemd-tmpfiles-clean.timer", 13),
-        ("often.timer", 26),
-        ("backup.timer", 120),
-    ]
+def test_what_systemctl_prints_is_read_either_way() -> None:
+    for printed in (DEBIAN_JSON, DEBIAN_TABLE):
+        found = told(*(f"timers {line}" for line in printed.splitlines()), now_s=DEBIAN_S)
+        assert [(job.name, round(job.in_s / 60)) for job in found] == [
+            ("systemd-tmpfiles-clean.timer", 13),
+            ("often.timer", 26),
+            ("backup.timer", 120),
+        ]
 
 
-@pytest.mark.parametrize(("last", "often"), [("16:25:00", True), ("15:00:00", False)])
-def test_a_timer_that_ran_within_the_hour_before_runs_often(last: str, often: bool) -> None:
-    row = f"Mon 2026-11-23 16:55:00 UTC 26min left Mon 2026-11-23 {last} UTC 1min ago x.timer x"
-    assert [job.often for job in told(f"timers {row}", now_s=DEBIAN_S)] == [often]
-
-
-def test_a_table_in_words_that_are_not_known_is_unreadable() -> None:
-    with pytest.raises(UnreadableError):
-        told("timers Mon 2026-11-23 16:55:00 CET 26min left - - x.timer x.service")
+def test_a_timer_that_ran_within_the_hour_before_runs_often() -> None:
+    for last, often in (("16:25:00", True), ("15:00:00", False)):
+        ran = f"Mon 2026-11-23 {last} UTC 1min ago"
+        row = f"Mon 2026-11-23 16:55:00 UTC 26min left {ran} x.timer x"
+        assert [job.often for job in told(f"timers {row}", now_s=DEBIAN_S)] == [often], last
 
 
 def test_the_next_of_the_same_name_counts() -> None:
@@ -226,39 +208,40 @@ def test_a_name_is_cut_and_safe_to_show() -> None:
     assert job.name.isprintable()
 
 
-@pytest.mark.parametrize(
-    "next_us",
-    [None, 0, -1, "soon", True, [], int((NOW_S - 1) * 1e6), int((NOW_S + 100 * 366 * DAY_S) * 1e6)],
-)
-def test_a_timer_of_the_past_or_in_a_hundred_years_or_never_is_left_out(next_us: object) -> None:
-    timer = [{"unit": "x.timer", "next": next_us, "last": 0}]
-    assert told(f"timers {json.dumps(timer)}") == []
+def test_a_timer_of_the_past_or_in_a_hundred_years_or_never_is_left_out() -> None:
+    past, far = int((NOW_S - 1) * 1e6), int((NOW_S + 100 * 366 * DAY_S) * 1e6)
+    for next_us in (None, 0, -1, "soon", True, [], past, far):
+        timer = [{"unit": "x.timer", "next": next_us, "last": 0}]
+        assert told(f"timers {json.dumps(timer)}") == [], next_us
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "",
-        "end",
-        "x",
-        text()[:-5],  # cut off
-        text("timers [{]"),
-        text('timers [{"next": 1' + "0" * 5000 + "}]"),
-        text("timers [" + "[" * 100_000),
-        text("timers [1]"),
-        text("hostile line"),
-        text(*["|"] * 10_000),
-        text("crontab /etc/cron.d/x", *["|* * * * * root x"] * 2000),
-        text(f"parts {'x' * jobs.MOST_BYTES}"),
-        text(now_s=10**11),
-        text().replace("now ", "now x"),
-        text().replace(f"now {NOW_S:.0f}\n", ""),
-    ],
-    ids=lambda wrong: wrong[-40:-5],
+UNREADABLE = (
+    "",
+    "end",
+    "x",
+    text()[:-5],  # cut off
+    text("timers [{]"),
+    text('timers [{"next": 1' + "0" * 5000 + "}]"),
+    text("timers [" + "[" * 100_000),
+    text("timers [1]"),
+    text("timers Mon 2026-11-23 16:55:00 CET 26min left - - x.timer x.service"),
+    text("hostile line"),
+    text(*["|"] * 10_000),
+    text("crontab /etc/cron.d/x", *["|* * * * * root x"] * 2000),
+    text(f"parts {'x' * jobs.MOST_BYTES}"),
+    text(now_s=10**11),
+    text().replace("now ", "now x"),
+    text().replace(f"now {NOW_S:.0f}\n", ""),
 )
-def test_what_is_not_whole_or_no_such_thing_is_said_to_be_unreadable(wrong: str) -> None:
-    with pytest.raises(UnreadableError):
-        jobs.parse(wrong, UTC, zone)
+
+
+def test_what_is_not_whole_or_no_such_thing_is_said_to_be_unreadable() -> None:
+    for number, wrong in enumerate(UNREADABLE):
+        try:
+            jobs.parse(wrong, UTC, zone)
+        except UnreadableError:
+            continue
+        raise AssertionError(number, wrong[:80])
 
 
 @given(st.lists(st.text(max_size=80), max_size=20))

@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -101,6 +101,9 @@ class Office:
     def states(self) -> list[State]:
         return [e.state for e in self.effects if isinstance(e, Transition)]
 
+    def closed(self) -> list[WakeClosed]:
+        return [e for e in self.effects if isinstance(e, WakeClosed)]
+
     def awake(self) -> "Office":
         self.see(Sign.READY)
         assert self.machine.state is State.AWAKE
@@ -151,11 +154,28 @@ def test_it_starts_unknown_and_looks_before_it_does_anything() -> None:
     assert office.effects == [Probe(machine.UNKNOWN_EVERY_S)]
 
 
-def test_a_server_that_answers_at_the_start_is_awake() -> None:
-    office = Office(slept=True)
-    office.see(Sign.READY)
-    assert office.states() == [State.AWAKE]
-    assert not office.of(SendWake)
+SILENT_LONG = Reason("server.silent_at_start", detail=own_words("silent"))
+REFUSED_LONG = Reason("server.silent_at_start", detail=own_words("refusing"))
+NOT_PROBED = Reason("server.silent_at_start", detail=Reason("server.not_probed"))
+STARTS = [
+    (True, Sign.READY, 0, 1, State.AWAKE, Reason("server.answers")),
+    (True, Sign.SILENT, 0, 2, State.ASLEEP, Reason("server.slept_before")),
+    (True, Sign.SILENT, 2, 2, State.WAKING, Reason("server.requests_asleep", number=2)),
+    (True, Sign.REFUSING, 0, 4, State.WAKING, REFUSED_LONG),
+    (True, None, 0, 4, State.WAKING, NOT_PROBED),
+    (False, Sign.SILENT, 0, 4, State.WAKING, SILENT_LONG),
+]
+
+
+def test_state_after_the_start_is_what_was_seen_of_a_server_that_slept_or_not() -> None:
+    for slept, sign, busy, seconds, state, reason in STARTS:
+        office = Office(slept=slept)
+        office.busy = busy
+        office.play(seconds, sign)
+        case = (slept, sign, busy)
+        assert office.states() == [state], case
+        assert office.machine.reason == reason, case
+        assert bool(office.of(SendWake)) is (state is State.WAKING), case
 
 
 def test_an_order_given_before_the_start_may_yet_be_obeyed_so_it_is_woken_at_once() -> None:
@@ -165,45 +185,9 @@ def test_an_order_given_before_the_start_may_yet_be_obeyed_so_it_is_woken_at_onc
     assert office.states() == [State.AWAKE, State.WAKING]
 
 
-def test_a_silent_server_that_was_put_to_sleep_is_asleep() -> None:
-    office = Office(slept=True)
-    office.play(2, Sign.SILENT)
-    assert office.states() == [State.ASLEEP]
-    assert not office.of(SendWake)
-
-
-def test_a_silent_server_that_nobody_put_to_sleep_is_woken() -> None:
-    office = Office(slept=False)
-    office.play(4, Sign.SILENT)
-    assert office.states() == [State.WAKING]
-    assert SendWake() in office.effects
-    silent = own_words("silent")
-    assert office.machine.reason == Reason("server.silent_at_start", detail=silent)
-
-
-def test_a_machine_that_refuses_at_the_start_is_not_asleep() -> None:
-    office = Office(slept=True)
-    office.play(4, Sign.REFUSING)
-    assert State.ASLEEP not in office.states()
-
-
-def test_requests_sent_to_a_sleeping_server_before_it_was_known_wake_it() -> None:
-    office = Office(slept=True)
-    office.busy = 2
-    office.play(2, Sign.SILENT)
-    assert office.states() == [State.WAKING]
-    assert office.machine.reason == Reason("server.requests_asleep", number=2)
-
-
 def test_a_wake_asked_before_anything_is_known_is_sent() -> None:
     office = Office()
     assert office.step(WakeAsked(WAKE_REQUEST))[0] == SendWake()
-
-
-def test_without_a_single_probe_result_it_still_tries_to_wake() -> None:
-    office = Office(slept=True)
-    office.play(4)
-    assert office.states() == [State.WAKING]
 
 
 # Awake
@@ -299,7 +283,7 @@ def test_a_request_before_the_command_calls_the_sleep_off() -> None:
     office.step(WakeAsked(WAKE_REQUEST))
     assert office.state() is State.AWAKE
     assert not office.of(RunSleep)
-    assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["stayed awake"]
+    assert [each.outcome for each in office.closed()] == ["stayed awake"]
 
 
 def test_a_request_while_the_server_is_asked_calls_it_off_and_one_after_the_order_does_not() -> (
@@ -320,10 +304,16 @@ def test_a_request_while_the_server_is_asked_calls_it_off_and_one_after_the_orde
     assert ordered.state() is State.FALLING_ASLEEP
 
 
-def test_accepted_is_not_asleep() -> None:
-    office = Office().accepted()
-    office.play(10, Sign.READY)
-    assert office.state() is State.FALLING_ASLEEP
+def test_a_server_that_accepts_and_never_falls_silent_does_not_sleep_and_alerts_at_the_limit() -> (
+    None
+):
+    for sign, state in ((Sign.READY, State.AWAKE), (Sign.REFUSING, State.WAKING)):
+        office = Office().accepted()
+        office.play(TIMES.sleep_timeout_s - 1, sign)
+        assert office.state() is State.FALLING_ASLEEP, sign
+        office.play(2, sign)
+        assert office.state() is state, sign
+        assert office.machine.alert == Reason("server.not_asleep", took_s=30), sign
 
 
 def test_silence_after_the_command_is_asleep() -> None:
@@ -350,12 +340,6 @@ def test_falling_takes_no_less_than_no_time_where_it_was_silent_before_the_order
     assert office.machine.fall.last_s == 0
 
 
-def test_a_machine_that_still_refuses_connections_is_not_asleep() -> None:
-    office = Office().accepted()
-    office.play(10, Sign.REFUSING)
-    assert office.state() is State.FALLING_ASLEEP
-
-
 def test_a_probe_that_began_before_it_was_up_is_no_doubt_about_it() -> None:
     office = Office().waking()
     began_s = office.now_s
@@ -376,14 +360,6 @@ def test_a_refusal_keeps_it_awake_with_the_servers_words() -> None:
     [inhibitor] = office.machine.inhibitors(office.now_s)
     assert inhibitor == Reason("server.asked_again", why=BUSY, again_s=60)
     assert office.machine.alert is None
-
-
-def test_a_person_may_ask_again_at_once_after_a_refusal() -> None:
-    office = Office().commanded()
-    office.step(SleepAnswered(Answer.REFUSED, BUSY))
-    assert office.machine.inhibitors(office.now_s, by_hand=True) == []
-    office.step(SleepAsked(Reason("server.by_hand"), by_hand=True))
-    assert office.state() is State.FALLING_ASLEEP
 
 
 def test_a_sleep_after_a_refusal_ends_what_the_refusal_said() -> None:
@@ -432,9 +408,8 @@ def test_a_request_while_it_falls_asleep_waits_for_silence_and_then_wakes_it() -
     assert office.states()[-2:] == [State.ASLEEP, State.WAKING]
     assert SendWake() in office.effects
     office.see(Sign.READY)
-    closed = [e for e in office.effects if isinstance(e, WakeClosed)]
-    assert [c.outcome for c in closed] == ["up"]
-    assert closed[0].waited_s == pytest.approx(4.5)
+    [closed] = office.closed()
+    assert (closed.outcome, closed.waited_s) == ("up", pytest.approx(4.5))
 
 
 def test_a_request_while_the_command_is_refused_ends_awake() -> None:
@@ -458,32 +433,14 @@ def test_a_server_that_wakes_before_its_silence_lasted_is_awake_at_once() -> Non
     assert office.state() is State.AWAKE
 
 
-def test_a_server_that_never_falls_silent_is_awake_after_the_limit() -> None:
-    office = Office().accepted()
-    office.play(TIMES.sleep_timeout_s + 1, Sign.READY)
-    assert office.state() is State.AWAKE
-    assert office.machine.alert == Reason("server.not_asleep", took_s=30)
-
-
-def test_who_waits_does_not_wait_the_whole_limit_for_a_silence_that_does_not_come() -> None:
+def test_who_waits_does_not_wait_the_whole_limit_and_a_server_that_sleeps_after_all_is_woken() -> (
+    None
+):
     office = Office().accepted()
     office.step(WakeAsked(WAKE_REQUEST))
     office.play(2 * TIMES.sleep_expect_s + machine.SILENT_S + 0.2, Sign.READY)
     assert office.state() is State.AWAKE
-
-
-def test_a_server_that_falls_asleep_after_all_is_woken() -> None:
-    office = Office().accepted()
-    office.step(WakeAsked(WAKE_REQUEST))
-    office.play(12, Sign.READY)
-    assert office.state() is State.AWAKE
     office.play(2, Sign.SILENT)
-    assert office.state() is State.WAKING
-
-
-def test_a_web_server_that_ends_on_a_machine_that_stays_up_is_not_lost() -> None:
-    office = Office().accepted()
-    office.play(TIMES.sleep_timeout_s + 1, Sign.REFUSING)
     assert office.state() is State.WAKING
 
 
@@ -525,19 +482,11 @@ def test_calls_are_repeated_until_it_answers() -> None:
     assert not office.of(SendWake)
 
 
-def test_the_ledger_says_how_long_and_how_many_packets() -> None:
+def test_a_wakes_duration_and_packets_are_recorded_and_its_duration_expected_from_then_on() -> None:
     office = Office().waking()
     office.play(1.3, Sign.SILENT)
     office.see(Sign.READY)
-    closed = [e for e in office.effects if isinstance(e, WakeClosed)]
-    assert [(c.outcome, c.packets) for c in closed] == [("up", 3)]
-    assert closed[0].waited_s == pytest.approx(1.3)
-
-
-def test_the_measured_wake_time_replaces_the_expected() -> None:
-    office = Office().waking()
-    office.play(1.3, Sign.SILENT)
-    office.see(Sign.READY)
+    assert office.closed() == [WakeClosed("up", pytest.approx(1.3), 3)]
     assert office.machine.wake.value_s == pytest.approx(1.3)
 
 
@@ -568,7 +517,7 @@ def test_not_up_after_the_last_call_is_trouble_with_an_alert() -> None:
     assert alert.code == "server.not_up"
     assert alert.params["calls"] == 4
     assert alert.params["why"].code == "server.why_unclear"
-    assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["trouble"]
+    assert [each.outcome for each in office.closed()] == ["trouble"]
 
 
 def test_trouble_goes_on_calling_at_a_growing_bounded_spacing() -> None:
@@ -597,7 +546,7 @@ def test_trouble_ends_when_it_answers() -> None:
     office.see(Sign.READY)
     assert office.states() == [State.AWAKE]
     assert Alert(None) in office.effects
-    assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["up"]
+    assert [each.outcome for each in office.closed()] == ["up"]
 
 
 # Mode
@@ -631,16 +580,12 @@ def test_a_server_kept_awake_that_is_found_asleep_at_the_start_is_woken() -> Non
     assert office.state() is State.WAKING
 
 
-@pytest.mark.parametrize("reach", [Office.commanded, Office.asleep, Office.waking, Office.trouble])
-def test_a_server_that_is_not_awake_is_not_put_to_sleep(
-    reach: Callable[[Office], Office],
-) -> None:
-    office = reach(Office())
-    assert office.machine.inhibitors(office.now_s)
-    office.clear()
-    office.step(SleepAsked(IDLE))
-    assert not office.of(RunSleep)
-    assert office.states() == []
+def test_a_server_that_is_not_awake_is_not_put_to_sleep() -> None:
+    for reach in (Office.commanded, Office.asleep, Office.waking, Office.trouble):
+        office = reach(Office())
+        assert office.machine.inhibitors(office.now_s), reach
+        office.clear()
+        assert office.step(SleepAsked(IDLE)) == [], reach
 
 
 # What always holds
@@ -764,19 +709,13 @@ def calls(office: Office) -> list[str]:
     return [rungs[e.rung].name for e in office.effects if isinstance(e, SendWake)]
 
 
-def test_three_lost_packets_and_the_next_rungs_turn_has_come() -> None:
+def test_a_rung_whose_calls_are_used_up_is_passed_over_and_that_is_said() -> None:
     office = Office(rungs=(PACKETS, BMC)).waking()
     office.play(1.6, Sign.SILENT)
     assert calls(office) == ["etherwake"] * 3 + ["ipmi"]
-
-
-def test_a_rung_that_lies_is_passed_over_and_that_is_said() -> None:
-    office = Office(rungs=(PACKETS, BMC)).waking()
-    office.play(1.6, Sign.SILENT)
-    [said] = office.of(PassedOver)
     why = Reason("server.not_up_yet")
     over = Reason("server.passed_over", rung="etherwake", next="ipmi", why=why)
-    assert said == PassedOver(over)
+    assert office.of(PassedOver) == [PassedOver(over)]
 
 
 def test_a_rung_that_fails_is_passed_over_at_once_with_its_reason() -> None:
@@ -815,34 +754,22 @@ def test_the_button_of_a_sleeping_server_is_pressed() -> None:
     assert calls(office) == ["gpio"]
 
 
-def test_the_button_of_a_server_whose_web_server_restarts_is_not_pressed() -> None:
-    office = Office(rungs=(BUTTON,)).awake()
-    office.play(200, Sign.REFUSING)
-    assert calls(office) == []
-
-
 def test_the_button_of_a_server_that_nobody_put_to_sleep_is_not_pressed() -> None:
-    office = Office(rungs=(BUTTON,)).awake()
-    office.play(200, Sign.SILENT)
-    assert office.state() is State.TROUBLE
-    assert calls(office) == []
+    for sign in (Sign.SILENT, Sign.REFUSING):
+        office = Office(rungs=(BUTTON,)).awake()
+        office.play(200, sign)
+        assert office.state() is State.TROUBLE, sign
+        assert calls(office) == [], sign
 
 
-def test_the_button_is_not_pressed_before_the_server_was_looked_at() -> None:
-    office = Office(rungs=(BUTTON,), slept=True)
-    office.step(WakeAsked(WAKE_REQUEST))
-    assert calls(office) == []
-
-
-@pytest.mark.parametrize("rungs", [(BUTTON,), (BUTTON, PACKETS), (PACKETS, BUTTON)])
-def test_a_server_asked_for_before_it_was_looked_at_has_its_button_pressed_after(
-    rungs: tuple[Rung, ...],
-) -> None:
-    office = Office(rungs=rungs, slept=True)
-    office.step(WakeAsked(WAKE_REQUEST))
-    office.play(10, Sign.SILENT)
-    assert office.state() is State.WAKING
-    assert calls(office).count("gpio") == 1
+def test_the_button_of_a_server_asked_for_at_the_start_is_pressed_once_it_was_looked_at() -> None:
+    for rungs in ((BUTTON,), (BUTTON, PACKETS), (PACKETS, BUTTON)):
+        office = Office(rungs=rungs, slept=True)
+        office.step(WakeAsked(WAKE_REQUEST))
+        assert "gpio" not in calls(office), rungs
+        office.play(10, Sign.SILENT)
+        assert office.state() is State.WAKING, rungs
+        assert calls(office).count("gpio") == 1, rungs
 
 
 def test_a_server_that_slept_after_its_sleep_was_called_off_was_put_to_sleep() -> None:
@@ -899,7 +826,7 @@ def test_a_server_needed_since_before_the_start_that_is_up_teaches_nothing() -> 
     office.see(Sign.READY)
     assert office.states() == [State.AWAKE]
     assert office.machine.wake.count == 0
-    assert [e.outcome for e in office.effects if isinstance(e, WakeClosed)] == ["stayed awake"]
+    assert [each.outcome for each in office.closed()] == ["stayed awake"]
 
 
 def test_a_failure_that_comes_too_late_changes_nothing() -> None:

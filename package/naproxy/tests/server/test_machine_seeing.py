@@ -1,13 +1,11 @@
 """What the machine believes of probes, pings and a meter together."""
 
-import pytest
 from naproxy.core.reason import Reason, own_words
 from naproxy.core.state import State
 from naproxy.server import machine
 from naproxy.server.machine_io import (
     Alert,
     Answer,
-    Event,
     Observed,
     SendWake,
     SleepAnswered,
@@ -37,23 +35,25 @@ class Seeing(Office):
                 self.step(Pinged(self.pings, self.now_s - 0.01))
             self.play(PROBE_S, sign)
 
-    def fallen(self) -> "Seeing":
-        """Awake, put to sleep, and seen asleep."""
+    def ordered(self) -> "Seeing":
+        """Awake, and then ordered to sleep."""
         self.awake()
         self.look(1, Sign.READY)
-        self.command()
+        self.step(SleepAsked(IDLE))
+        self.play(machine.DRAIN_S + 0.01)
+        self.step(SleepOrdered())
+        self.step(SleepAnswered(Answer.ACCEPTED, own_words("accepted")))
+        return self
+
+    def fallen(self) -> "Seeing":
+        """Awake, put to sleep, and seen asleep."""
+        self.ordered()
         self.power_w = None if self.power_w is None else OFF_W
         self.pings = None if self.pings is None else False
         self.look(3, Sign.SILENT)
         assert self.machine.state is State.ASLEEP
         self.clear()
         return self
-
-    def command(self) -> None:
-        self.step(SleepAsked(IDLE))
-        self.play(machine.DRAIN_S + 0.01)
-        self.step(SleepOrdered())
-        self.step(SleepAnswered(Answer.ACCEPTED, own_words("accepted")))
 
     def in_trouble(self, sign: Sign = Sign.SILENT) -> Reason:
         """Call it in vain; return what people are told."""
@@ -77,10 +77,7 @@ def seeing(power_w: float | None = None, pings: bool | None = None) -> Seeing:
 
 
 def test_silent_with_the_power_up_is_not_asleep() -> None:
-    office = seeing(power_w=ON_W).awake()
-    assert isinstance(office, Seeing)
-    office.look(1, Sign.READY)
-    office.command()
+    office = seeing(power_w=ON_W).ordered()
     office.look(10, Sign.SILENT)
     assert office.state() is State.FALLING_ASLEEP
     office.power_w = OFF_W
@@ -89,31 +86,25 @@ def test_silent_with_the_power_up_is_not_asleep() -> None:
 
 
 def test_a_server_that_crashes_while_it_falls_asleep_is_woken_and_told_apart() -> None:
-    office = seeing(power_w=ON_W)
-    office.awake()
-    office.look(1, Sign.READY)
-    office.command()
+    office = seeing(power_w=ON_W).ordered()
     office.look(TIMES.sleep_timeout_s + 0.5, Sign.SILENT)
     assert office.state() is State.WAKING
     assert office.machine.reason == Reason("server.draws_on", took_s=30)
 
 
 def test_who_needs_the_server_does_not_wait_for_a_slow_meter() -> None:
-    office = seeing(power_w=ON_W)
-    office.awake()
-    office.look(1, Sign.READY)
-    office.command()
+    office = seeing(power_w=ON_W).ordered()
     office.step(WakeAsked(WAKE_REQUEST))
-    office.look(2, Sign.SILENT)
+    office.look(1.5, Sign.SILENT)
     assert office.state() is State.WAKING
     assert SendWake() in office.effects
+    office.look(0.2, Sign.READY)
+    assert office.state() is State.AWAKE
+    assert not office.machine.alert
 
 
 def test_a_meter_that_stopped_talking_keeps_nothing_from_being_seen_asleep() -> None:
-    office = seeing(power_w=ON_W)
-    office.awake()
-    office.look(1, Sign.READY)
-    office.command()
+    office = seeing(power_w=ON_W).ordered()
     office.power_w = None
     office.look(7, Sign.SILENT)
     assert office.state() is State.ASLEEP
@@ -140,17 +131,12 @@ def test_a_foreign_machine_on_its_address_does_not_pass_for_awake() -> None:
     assert office.state() is State.TROUBLE
 
 
-def test_a_foreign_machine_at_the_start_holds_nobody_up() -> None:
-    office = seeing()
-    office.look(machine.GONE_S + 0.5, Sign.FOREIGN)
-    assert office.states() == [State.TROUBLE]
-    assert office.of(Alert) == [Alert(own_words("foreign"))]
-
-
-def test_a_foreign_machine_at_the_start_is_not_a_sleeping_server() -> None:
-    office = Seeing(slept=True)
-    office.look(machine.GONE_S + 0.5, Sign.FOREIGN)
-    assert office.states() == [State.TROUBLE]
+def test_a_foreign_machine_at_the_start_is_no_sleeping_server_and_holds_nobody_up() -> None:
+    for slept in (False, True):
+        office = Seeing(slept=slept)
+        office.look(machine.GONE_S + 0.5, Sign.FOREIGN)
+        assert office.states() == [State.TROUBLE], slept
+        assert office.of(Alert) == [Alert(own_words("foreign"))], slept
 
 
 def test_a_server_whose_address_was_taken_while_awake_is_not_held_up_either() -> None:
@@ -180,40 +166,21 @@ def test_an_answer_begun_before_the_silence_is_still_an_answer_of_a_server_that_
 # Why it does not come up
 
 
-def test_a_hung_resume_is_told_by_its_power() -> None:
-    office = seeing(power_w=ON_W).fallen()
-    office.power_w = 41.0
-    alert = office.in_trouble()
-    assert alert.code == "server.not_up"
-    assert alert.params["calls"] == 4
-    silent = own_words("silent")
-    assert alert.params["why"] == Reason("server.why_hangs_draws", detail=silent, draws_w=41.0)
-
-
-def test_a_hung_resume_is_told_by_its_pings() -> None:
-    office = seeing(pings=True).fallen()
-    office.pings = True
-    assert office.in_trouble().params["why"].code == "server.why_hangs"
-
-
-def test_a_failed_wake_is_told_by_its_power() -> None:
-    why = seeing(power_w=ON_W, pings=True).fallen().in_trouble().params["why"]
-    assert why == Reason("server.why_failed", detail=own_words("silent"), draws_w=1.6)
-
-
-def test_an_unplugged_server_is_told_by_its_power() -> None:
-    office = seeing(power_w=ON_W).fallen()
-    office.power_w = 0.0
-    assert office.in_trouble().params["why"].code == "server.why_unplugged"
-
-
-def test_a_web_server_that_does_not_start_is_told_from_both() -> None:
-    office = seeing(power_w=ON_W).fallen()
-    office.power_w = ON_W
-    office.step(WakeAsked(WAKE_REQUEST))
-    office.look(TIMES_S, Sign.REFUSING)
-    assert office.machine.alert
-    assert office.machine.alert.params["why"].code == "server.why_web_server"
+def test_alert_says_how_often_it_was_called_and_why_it_is_not_up() -> None:
+    silent, refusing = own_words("silent"), own_words("refusing")
+    for power_w, pings, sign, why in (
+        (41.0, None, Sign.SILENT, Reason("server.why_hangs_draws", detail=silent, draws_w=41.0)),
+        (None, True, Sign.SILENT, Reason("server.why_hangs", detail=silent)),
+        (1.6, False, Sign.SILENT, Reason("server.why_failed", detail=silent, draws_w=1.6)),
+        (0.0, None, Sign.SILENT, Reason("server.why_unplugged", detail=silent, draws_w=0.0)),
+        (ON_W, None, Sign.REFUSING, Reason("server.why_web_server", detail=refusing)),
+    ):
+        known = None if power_w is None else ON_W, None if pings is None else True
+        office = seeing(*known).fallen()
+        office.power_w, office.pings = power_w, pings
+        alert = office.in_trouble(sign)
+        assert alert.code == "server.not_up", why
+        assert (alert.params["calls"], alert.params["why"]) == (4, why), why
 
 
 def test_the_alert_changes_when_the_trouble_does() -> None:
@@ -237,17 +204,15 @@ def test_the_alert_does_not_change_for_another_figure() -> None:
 # Nobody is held up
 
 
-@pytest.mark.parametrize(
-    "event", [Metered(0.0), Metered(OFF_W), Pinged(False, 200.0), Pinged(True, 0.0)]
-)
-def test_neither_ping_nor_meter_takes_awake_from_a_server_that_answers(event: Event) -> None:
-    office = seeing()
-    office.awake()
-    for _ in range(50):
-        office.step(event)
-        office.play(PROBE_S, Sign.READY)
-    assert office.state() is State.AWAKE
-    assert office.states() == []
+def test_neither_ping_nor_meter_takes_awake_from_a_server_that_answers() -> None:
+    for event in (Metered(0.0), Metered(OFF_W), Pinged(False, 200.0), Pinged(True, 0.0)):
+        office = seeing()
+        office.awake()
+        for _ in range(50):
+            office.step(event)
+            office.play(PROBE_S, Sign.READY)
+        assert office.state() is State.AWAKE, event
+        assert office.states() == [], event
 
 
 def test_a_probe_that_expired_does_not_end_awake() -> None:
@@ -264,33 +229,3 @@ def test_no_probe_at_all_does_not_end_awake() -> None:
     office.awake()
     office.play(3600)
     assert office.states() == []
-
-
-def test_a_server_that_stops_answering_is_asked_first_and_held_only_later() -> None:
-    office = seeing()
-    office.awake()
-    office.look(2.5, Sign.SILENT)
-    assert office.states() == [State.UNKNOWN]
-
-
-# A wake while it falls asleep, by itself
-
-
-def test_a_server_that_wakes_by_itself_is_awake() -> None:
-    office = seeing(power_w=ON_W, pings=True).fallen()
-    office.look(0.2, Sign.READY)
-    assert office.state() is State.AWAKE
-    assert office.machine.reason == Reason("server.woke_itself")
-
-
-def test_a_wake_while_it_falls_asleep_ends_awake_whatever_the_meter_says() -> None:
-    office = seeing(power_w=ON_W)
-    office.awake()
-    office.look(1, Sign.READY)
-    office.command()
-    office.step(WakeAsked(WAKE_REQUEST))
-    office.look(1.5, Sign.SILENT)
-    assert office.state() is State.WAKING
-    office.look(0.2, Sign.READY)
-    assert office.state() is State.AWAKE
-    assert not office.machine.alert

@@ -1,6 +1,5 @@
 """A server that puts itself to sleep is told from one that crashes or restarts."""
 
-import pytest
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.server.machine_io import Transition
@@ -50,22 +49,18 @@ def test_three_silences_from_which_a_call_woke_it_are_sleeps() -> None:
     assert again.seen(past.t_s) == SEEN
 
 
-@pytest.mark.parametrize(
-    "silence",
-    [
-        {"unused_s": 20},
-        {"wake_s": 40},
-        {"low": (False, False)},
-        {"low": (None, False)},
-    ],
-    ids=["in use", "as long as a start", "draws on", "draws on, says the next reading"],
-)
-def test_a_crash_or_a_restart_speaks_against_it(silence: dict[str, object]) -> None:
-    past = Past()
-    past.sleeps()
-    past.silence(**silence)  # type: ignore[arg-type]
-    past.sleeps(2)
-    assert past.own.seen(past.t_s) is None
+def test_a_crash_or_a_restart_speaks_against_it() -> None:
+    for silence in (
+        {"unused_s": 20},  # in use
+        {"wake_s": 40},  # as long as a start
+        {"low": (False, False)},  # draws on
+        {"low": (None, False)},  # draws on, says the next reading
+    ):
+        past = Past()
+        past.sleeps()
+        past.silence(**silence)  # type: ignore[arg-type]
+        past.sleeps(2)
+        assert past.own.seen(past.t_s) is None, silence
 
 
 def test_a_meter_knows_better_than_the_time_it_takes() -> None:
@@ -102,8 +97,8 @@ def test_a_sleep_by_order_and_a_moment_s_silence_say_nothing() -> None:
     assert past.own.seen(past.t_s) == SEEN
 
 
-@pytest.mark.parametrize("saved", [None, {}, "x", [None], [[1.0]]])
-def test_what_was_not_kept_by_us_is_nothing(saved: object) -> None:
-    own = OwnSleeps()
-    own.load(saved)
-    assert own.dump() == []
+def test_what_was_not_kept_by_us_is_nothing() -> None:
+    for saved in (None, {}, "x", [None], [[1.0]]):
+        own = OwnSleeps()
+        own.load(saved)
+        assert own.dump() == [], saved

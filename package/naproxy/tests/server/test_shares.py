@@ -2,10 +2,10 @@
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle
-from typing import Any, Final
+from itertools import cycle, takewhile
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -49,56 +49,50 @@ def passed(made: Shares, seconds: float, uses: list[Use], *, day: int = 1) -> No
         made.pass_time(start_s + min(number, seconds), day, uses, paid=True)
 
 
-def test_who_has_requests_in_flight_pays_for_the_time() -> None:
-    made = shares(awake_s=100)
-    passed(made, 99, [Use(STRANGER, 1)])
-    assert not made.over(STRANGER)
-    passed(made, 1, [Use(STRANGER, 1)])
-    assert made.over(STRANGER)
-    assert made.spent == (STRANGER.address,)
-
-
-def test_person_keeps_it_awake_for_eight_hours_by_default() -> None:
-    made = shares()
-    passed(made, 0, [])
-    made.addresses.charge(VISITOR.address, 8 * 3600 - 1, 0)
-    made.networks.charge(VISITOR.network, 8 * 3600 - 1, 0)
-    assert not made.over(VISITOR)
-    passed(made, 1, [Use(VISITOR, 1)])
-    assert made.over(VISITOR)
-
-
-def test_person_wakes_it_a_hundred_times_by_default() -> None:
-    made = shares()
-    for wake in range(100):
-        assert not made.over(VISITOR), wake
-        made.slept(0.0)
-        made.ask(0.0, VISITOR, awake=False)
-        made.woke(5.0)
+def woken(made: Shares, *parties: Party) -> None:
+    """Let it sleep, and wake for these who ask a second from each other."""
     made.slept(0.0)
-    assert made.over(VISITOR)
+    for t_s, party in enumerate(parties):
+        made.ask(float(t_s), party, awake=False)
+    made.woke(5.0)
 
 
-@pytest.mark.parametrize("party", [ROBOT, PROGRAM])
-def test_robot_and_unknown_program_keep_it_awake_for_ten_minutes(party: Party) -> None:
-    made = shares()
-    passed(made, 599, [Use(party, 1)])
+@pytest.mark.parametrize(
+    ("settings", "party", "share_s", "people_too"),
+    [
+        ({"awake_s": 100}, STRANGER, 100, True),
+        ({}, VISITOR, 8 * 3600, True),
+        ({}, ROBOT, 600, False),
+        ({}, PROGRAM, 600, False),
+        ({"awake_s": 60}, PROGRAM, 60, True),
+        ({"awake_s": 3600}, PROGRAM, 600, False),
+    ],
+)
+def test_who_has_requests_in_flight_pays_for_the_time_until_the_share_is_used_up(
+    settings: dict[str, int], party: Party, share_s: int, people_too: bool
+) -> None:
+    made = shares(**settings)
+    passed(made, share_s - 1, [Use(party, 1)])
     assert not made.over(party)
     passed(made, 1, [Use(party, 1)])
     assert made.over(party)
-    assert made.spent == ()
-    assert made.spent_by_programs == (party.address,)
+    assert made.spent == ((party.address,) if people_too else ())
+    assert made.spent_by_programs == (() if party.person else (party.address,))
 
 
-def test_unknown_program_wakes_it_ten_times() -> None:
-    made = shares()
-    for wake in range(10):
-        assert not made.over(PROGRAM), wake
-        made.slept(0.0)
-        made.ask(0.0, PROGRAM, awake=False)
-        made.woke(5.0)
-    made.slept(0.0)
-    assert made.over(PROGRAM)
+@pytest.mark.parametrize(
+    ("settings", "party", "wakes"),
+    [({}, VISITOR, 100), ({}, PROGRAM, 10), ({"wakes": 2}, STRANGER, 2)],
+)
+def test_a_wake_counts_when_the_server_sleeps_again_until_the_share_is_used_up(
+    settings: dict[str, int], party: Party, wakes: int
+) -> None:
+    made = shares(**settings)
+    for wake in range(wakes):
+        woken(made, party)
+        assert not made.over(party), wake
+    made.slept(6.0)
+    assert made.over(party)
 
 
 def test_person_behind_the_address_of_a_program_that_is_over_is_not() -> None:
@@ -117,22 +111,15 @@ def test_programs_of_a_network_keep_it_awake_for_half_an_hour() -> None:
     assert not made.over(Party(99, 102))
 
 
-@pytest.mark.parametrize(("set_s", "program_s"), [(60, 60), (600, 600), (3600, 600)])
-def test_programs_never_have_more_than_the_people_of_an_address(set_s: int, program_s: int) -> None:
-    made = shares(awake_s=set_s)
-    passed(made, program_s - 1, [Use(PROGRAM, 1)])
-    assert not made.over(PROGRAM)
-    passed(made, 1, [Use(PROGRAM, 1)])
-    assert made.over(PROGRAM)
-
-
-def test_those_in_flight_at_once_split_it() -> None:
+@pytest.mark.parametrize("other", [VISITOR, OWN])
+def test_those_in_flight_at_once_split_it_and_the_offices_own_pay_nothing(other: Party) -> None:
     made = shares(awake_s=100)
-    passed(made, 199, [Use(STRANGER, 50), Use(VISITOR, 1)])
+    uses = [Use(STRANGER, 50), Use(other, 1)]
+    passed(made, 199, uses)
     assert not made.over(STRANGER)
-    passed(made, 1, [Use(STRANGER, 50), Use(VISITOR, 1)])
+    passed(made, 1, uses)
     assert made.over(STRANGER)
-    assert made.over(VISITOR)
+    assert made.over(other) is (other is VISITOR)
 
 
 def test_with_nobody_in_flight_who_asked_last_pays() -> None:
@@ -155,16 +142,12 @@ def test_when_it_waits_for_one_no_longer_who_asked_before_pays() -> None:
     assert made.addresses.left_s(VISITOR.address) == pytest.approx(980, abs=1)
 
 
-def test_it_waits_for_one_a_quarter_of_what_is_left_to_him() -> None:
+def test_it_waits_for_one_a_quarter_of_what_is_left_to_him_and_for_the_offices_own_on() -> None:
     made = shares(awake_s=100)
     made.addresses.charge(STRANGER.address, 20, 0)
     made.ask(0.0, STRANGER, awake=True)
     assert made.others_since_s(19.9) == 0.0
     assert made.others_since_s(20.0) is None
-
-
-def test_it_waits_for_the_office_s_own_as_long_as_the_policy_likes() -> None:
-    made = shares(awake_s=100)
     made.ask(0.0, OWN, awake=True)
     assert made.others_since_s(1e6) == 0.0
 
@@ -200,15 +183,6 @@ def test_time_that_is_not_paid_is_on_nobodys_account() -> None:
     assert not made.over(STRANGER)
 
 
-def test_the_offices_own_pay_nothing_and_halve_what_others_pay() -> None:
-    made = shares(awake_s=100)
-    passed(made, 199, [Use(OWN, 1), Use(STRANGER, 1)])
-    assert not made.over(STRANGER)
-    passed(made, 1, [Use(OWN, 1), Use(STRANGER, 1)])
-    assert made.over(STRANGER)
-    assert not made.over(OWN)
-
-
 def test_many_addresses_of_a_network_pay_together() -> None:
     made = shares(awake_s=100, network_awake_s=300)
     for number in range(4):
@@ -230,9 +204,7 @@ def test_all_robots_pay_together_and_each_for_its_address_too() -> None:
 def test_one_stranger_does_not_use_up_the_robots_share() -> None:
     made = shares()
     for _ in range(10):
-        made.slept(0.0)
-        made.ask(0.0, ROBOT, awake=False)
-        made.woke(5.0)
+        woken(made, ROBOT)
     made.slept(0.0)
     passed(made, 600, [Use(ROBOT, 1)])
     assert made.over(ROBOT)
@@ -259,26 +231,10 @@ def test_a_stranger_who_poses_as_a_robot_too_has_one_account() -> None:
     assert not made.robots_over
 
 
-def test_a_wake_counts_when_the_server_sleeps_again() -> None:
-    made = shares(wakes=2)
-    for wake in range(2):
-        assert not made.over(STRANGER), wake
-        made.slept(0.0)
-        made.ask(0.0, STRANGER, awake=False)
-        made.woke(5.0)
-    assert not made.over(STRANGER)
-    made.slept(6.0)
-    assert made.over(STRANGER)
-
-
 def test_those_who_ask_for_the_same_wake_split_it() -> None:
     made = shares(wakes=2)
     for _ in range(3):
-        made.slept(0.0)
-        made.ask(0.0, STRANGER, awake=False)
-        made.ask(1.0, VISITOR, awake=False)
-        made.woke(5.0)
-    assert not made.over(STRANGER)
+        woken(made, STRANGER, VISITOR)
     for _ in range(2):
         made.slept(0.0)
     assert not made.over(STRANGER)
@@ -286,9 +242,7 @@ def test_those_who_ask_for_the_same_wake_split_it() -> None:
 
 def test_who_is_answered_after_the_wake_is_on_that_wake_and_not_on_the_next() -> None:
     made = shares(wakes=1)
-    made.slept(0.0)
-    made.ask(0.0, VISITOR, awake=False)
-    made.woke(5.0)
+    woken(made, VISITOR)
     made.ask(5.0, VISITOR, awake=False)
     made.slept(100.0)
     assert made.over(VISITOR)
@@ -350,9 +304,7 @@ def test_the_day_after_the_accounts_are_empty() -> None:
 def test_without_limits_nobody_is_ever_over() -> None:
     made = shares(awake_s=0, network_awake_s=0, wakes=0)
     for _ in range(100):
-        made.slept(0.0)
-        made.ask(0.0, STRANGER, awake=False)
-        made.woke(5.0)
+        woken(made, STRANGER)
     passed(made, 5000, [Use(STRANGER, 1)])
     assert not made.over(STRANGER)
 
@@ -373,9 +325,10 @@ def test_a_time_that_nobody_looked_is_on_nobodys_account() -> None:
     assert not made.over(STRANGER)
 
 
-def test_robots_in_flight_keep_it_awake_for_a_minute_on_end() -> None:
+@pytest.mark.parametrize("robot", [ROBOT, OWN_ROBOT])
+def test_robots_in_flight_keep_it_awake_for_a_minute_on_end(robot: Party) -> None:
     made = shares()
-    uses = [Use(ROBOT, 1)]
+    uses = [Use(robot, 1)]
     assert made.keeping(0.0, uses) == uses
     assert made.keeping(ROBOTS_S - 1, uses) == uses
     assert made.keeping(ROBOTS_S, uses) == []
@@ -388,12 +341,6 @@ def test_robots_one_after_another_are_robots_on_end() -> None:
     for second in range(int(ROBOTS_S)):
         assert made.keeping(second, [Use(Party(second + 1, 9, robot=True), 1)])
     assert made.keeping(ROBOTS_S, [Use(Party(999, 9, robot=True), 1)]) == []
-
-
-def test_the_offices_own_robots_keep_it_awake_no_longer() -> None:
-    made = shares()
-    assert made.keeping(0.0, [Use(OWN_ROBOT, 1)])
-    assert made.keeping(ROBOTS_S, [Use(OWN_ROBOT, 1)]) == []
 
 
 def test_people_in_flight_keep_it_awake_without_end_unless_they_are_over() -> None:
@@ -418,6 +365,7 @@ def test_a_flood_of_addresses_takes_bounded_memory_and_forgets_no_spender() -> N
     assert made.over(PROGRAM)
 
 
+@hypothesis_settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(1, 10**6), st.floats(0, 700), st.integers(0, 3))))
 def test_of_a_full_table_the_largest_accounts_stay(charges: list[tuple[int, float, int]]) -> None:
     made = shares()
@@ -458,7 +406,7 @@ class World:
             if self.state is State.ASLEEP:
                 self.t_s = end_s
                 return
-            uses, patient = self.uses(), not self.decide().sleep
+            uses, patient = self.uses(), not self.policy.decide(self.t_s).sleep
             if self.state is State.AWAKE and not patient and not uses:
                 self.sleep()
                 continue
@@ -485,9 +433,6 @@ class World:
             for who, account in each._accounts.items()
             if each.limit.awake_s and who not in each.over
         )
-
-    def decide(self) -> Any:
-        return self.policy.decide(self.t_s)
 
     def forget(self) -> None:
         since_s = self.shares.others_since_s(self.t_s)
@@ -547,12 +492,15 @@ def hostile(
         yield t_s, ROBOT if robot else stranger, lasts_s
 
 
-def live(world: World, attack: Iterator[Doing], visits: list[Doing]) -> World:
+def live(
+    world: World, attack: Iterator[Doing], visits: Sequence[Doing] = (), length_s: float = WEEK_S
+) -> World:
     start_s = world.t_s
-    for t_s, party, lasts_s in heapq.merge(attack, visits):
+    doings = heapq.merge(attack, visits)
+    for t_s, party, lasts_s in takewhile(lambda doing: doing[0] < length_s, doings):
         world.until(start_s + t_s)
         world.request(party, lasts_s)
-    world.until(start_s + WEEK_S)
+    world.until(start_s + length_s)
     return world
 
 
@@ -593,21 +541,22 @@ PERSON_A_DAY_S: Final = 8 * 3600 + WAKE_S + 2 * BEAT_S
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("idle_s", [180.0, 7200.0])
 def test_a_program_costs_at_most_ten_minutes_a_day_in_a_week(name: str, idle_s: float) -> None:
-    world = live(world_of(waiting(idle_s)), hostile(STRATEGIES[name]), [])
+    world = live(world_of(waiting(idle_s)), hostile(STRATEGIES[name]))
     assert world.awake_s <= 7 * MOST_A_DAY_S
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_who_poses_as_a_person_costs_at_most_eight_hours_a_day_in_a_week(name: str) -> None:
-    world = live(world_of(waiting(7200.0)), hostile(STRATEGIES[name], STRANGER), [])
+    world = live(world_of(waiting(7200.0)), hostile(STRATEGIES[name], STRANGER))
     assert world.awake_s <= 7 * PERSON_A_DAY_S
 
 
 @pytest.mark.parametrize("name", ["a page each ten minutes", "person and robot in turn"])
-def test_without_a_limit_the_same_keeps_it_awake_all_week(name: str) -> None:
+def test_without_a_limit_the_same_keeps_it_awake_all_day(name: str) -> None:
     limits = {"awake_s": 0, "network_awake_s": 0, "wakes": 0}
-    world = live(world_of(waiting(7200.0), **limits), hostile(STRATEGIES[name]), [])
-    assert world.awake_s > 0.99 * WEEK_S
+    attack = hostile(STRATEGIES[name])
+    world = live(world_of(waiting(7200.0), **limits), attack, length_s=DAY_S)
+    assert world.awake_s > 0.99 * DAY_S
 
 
 things = st.tuples(
@@ -635,8 +584,7 @@ def test_the_rule_of_the_thesis_waits_for_no_spender(
 ) -> None:
     # With a promise that allows every wait: how often it may be broken is another question.
     made = thesis.make(thesis.Settings(min_awake_s=300, min_idle_s=1800, fraction=1.0), SETUP)
-    world = live(world_of(made), hostile(attack), [])
-    assert world.awake_s <= 7 * MOST_A_DAY_S
+    assert live(world_of(made), hostile(attack)).awake_s <= 7 * MOST_A_DAY_S
 
 
 def test_five_strangers_of_five_networks_cost_five_shares() -> None:
@@ -644,5 +592,5 @@ def test_five_strangers_of_five_networks_cost_five_shares() -> None:
         (t_s, Party(10 + t_s // 30 % 5, 20 + t_s // 30 % 5, program=True), 40.0)
         for t_s in range(0, int(WEEK_S), 30)
     )
-    world = live(world_of(waiting(7200.0)), attack, [])
+    world = live(world_of(waiting(7200.0)), attack)
     assert world.awake_s <= 5 * 7 * MOST_A_DAY_S

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from naproxy.core.reason import Reason
 from naproxy.server import sight
 from naproxy.server.sight import Led, Look, Shown
@@ -11,7 +10,6 @@ from naproxy.server.sight import Led, Look, Shown
 NAMES = ("shop.example", "www.shop.example")
 AROUND = Reason("server.https_around", port=443)
 LEADS = Reason("server.leads_around", name="shop.example", to="https://shop.example")
-UNSERVED = Reason("server.https_unserved", name="www.shop.example")
 ELSEWHERE = Reason("server.leads_elsewhere", name="shop.example", to="https://other.example")
 CIRCLE = Reason("server.leads_in_a_circle", name="shop.example")
 BOTH = Reason("core.and_more", name="shop.example", count=1)
@@ -28,9 +26,13 @@ def look(port: str = "refused", *leads: Led, whole: bool = True) -> Look:
     return Look(1e9, port, (Shown("shop.example", NAMES),), leads, whole)
 
 
-@pytest.mark.parametrize(
-    ("seen", "none", "unused", "box"),
-    [
+LEADS_TO = "server.leads_around"
+PLAIN = Reason(LEADS_TO, name="shop.example", to="http://shop.example:8080")
+OTHER = Reason(LEADS_TO, name="shop.example", to="https://other.example")
+
+
+def test_each_mode_judges_each_look() -> None:
+    for seen, *expected in (
         (look("refused"), None, None, None),
         (look("silent"), None, None, None),
         (look("open"), AROUND, None, None),
@@ -39,84 +41,60 @@ def look(port: str = "refused", *leads: Led, whole: bool = True) -> Look:
         (look("refused", led()), LEADS, LEADS, None),
         (look("open", led()), LEADS, LEADS, None),
         (look("refused", led(through_proxy=True)), LEADS, LEADS, CIRCLE),
-        (
-            look("refused", led("other.example")),
-            *(Reason("server.leads_around", name="shop.example", to="https://other.example"),) * 2,
-            ELSEWHERE,
-        ),
-        (
-            look("refused", led(https=False)),
-            *(Reason("server.leads_around", name="shop.example", to="http://shop.example:8080"),)
-            * 3,
-        ),
+        (look("refused", led("other.example")), OTHER, OTHER, ELSEWHERE),
+        (look("refused", led(https=False)), PLAIN, PLAIN, PLAIN),
         (look("refused", led("partner.example", https=False)), None, None, None),
-    ],
-)
-def test_each_mode_judges_each_look(
-    seen: Look, none: Reason | None, unused: Reason | None, box: Reason | None
-) -> None:
-    judged = [sight.blind(seen, mode, NAMES, NAMES) for mode in ("none", "unused", "box")]
-    assert judged == [none, unused, box]
-
-
-@pytest.mark.parametrize("mode", ["none", "unused", "box"])
-def test_who_has_not_looked_takes_it_that_they_do(mode: str) -> None:
-    assert sight.blind(None, mode, NAMES, NAMES) == Reason("server.not_looked")
+        (None, *3 * [Reason("server.not_looked")]),
+    ):
+        judged = [sight.blind(seen, mode, NAMES, NAMES) for mode in ("none", "unused", "box")]
+        assert judged == expected, seen
 
 
 def test_a_way_past_the_box_is_told_although_not_all_was_seen() -> None:
     assert sight.blind(look("unknown", led(), whole=False), "none", NAMES, ()) == LEADS
 
 
-@pytest.mark.parametrize(
-    ("seen", "served", "wrong"),
-    [
-        (look("open"), (), Reason("server.https_unserved", name=BOTH)),
-        (look("open"), ("shop.example",), UNSERVED),
-        (look("open"), ("shop.example", "*.shop.example"), None),
-        (look("unknown"), ("shop.example",), NOT_SEEN),
-        (look("refused"), (), None),
-        (
-            look("refused", led()),
-            (),
-            Reason("server.leads_elsewhere", name="shop.example", to="https://shop.example"),
-        ),
-    ],
-)
-def test_the_box_serves_what_it_has_a_good_certificate_for(
-    seen: Look, served: tuple[str, ...], wrong: Reason | None
-) -> None:
-    assert sight.blind(seen, "box", NAMES, served) == wrong
+def elsewhere(to: str) -> Reason:
+    return Reason("server.leads_elsewhere", name="shop.example", to=to)
 
 
-def test_a_name_is_told_as_the_settings_have_it() -> None:
-    wrong = sight.blind(look("open"), "box", ("bücher.example",), ())
-    assert wrong == Reason("server.https_unserved", name="bücher.example")
+def unserved(name: str | Reason) -> Reason:
+    return Reason("server.https_unserved", name=name)
 
 
-def test_a_server_without_names_is_served_by_any_certificate() -> None:
-    assert sight.blind(look("open"), "box", (), ("shop.example",)) is None
-    assert sight.blind(look("open"), "box", (), ()) == AROUND
+ALL = ("*.shop.example",)
+BELOW = led("a.shop.example", own_name=True)
+ADDRESS = led("192.0.2.9", own_name=True)
 
 
-@pytest.mark.parametrize(
-    ("seen", "to"),
-    [
-        (led("192.0.2.9", own_name=True), "https://192.0.2.9"),
-        (led(port=8443), "https://shop.example"),
-    ],
-    ids=["its address", "another port"],
-)
-def test_a_way_to_the_server_itself_is_past_the_box(seen: Led, to: str) -> None:
-    wrong = sight.blind(look("refused", seen), "box", NAMES, NAMES)
-    assert wrong is not None
-    assert wrong.params["to"] == to
+def test_the_box_serves_what_it_has_a_good_certificate_for() -> None:
+    for seen, names, served, wrong in (
+        (look("open"), NAMES, (), unserved(BOTH)),
+        (look("open"), NAMES, NAMES[:1], unserved("www.shop.example")),
+        (look("open"), NAMES, (NAMES[0], *ALL), None),
+        (look("open"), ("bücher.example",), (), unserved("bücher.example")),
+        (look("open"), (), NAMES[:1], None),
+        (look("open"), (), (), AROUND),
+        (look("unknown"), NAMES, NAMES[:1], NOT_SEEN),
+        (look("refused"), NAMES, (), None),
+        (look("refused", led()), NAMES, (), elsewhere("https://shop.example")),
+        (look("refused", ADDRESS), NAMES, NAMES, elsewhere("https://192.0.2.9")),
+        (look("refused", led(port=8443)), NAMES, NAMES, LEADS),
+        (look("open", BELOW), ALL, ALL, None),
+    ):
+        assert sight.blind(seen, "box", names, served) == wrong, (seen, names, served)
 
 
-def test_a_name_below_a_served_one_is_served() -> None:
-    below = led("a.shop.example", own_name=True)
-    served = ("*.shop.example",)
-    assert sight.blind(look("open", below), "box", served, served) is None
+def test_who_is_passed_on_unopened_does_not_come_past_the_box() -> None:
+    for seen, served, wrong in (
+        (look("open"), NAMES, None),
+        (look("open", led()), NAMES, None),
+        (look("open", led(through_proxy=True)), NAMES, None),
+        (look("open"), (), NOT_SEEN),
+        (look("open"), NAMES[:1], NOT_SEEN),
+        (look("open", led("other.example")), NAMES, ELSEWHERE),
+    ):
+        assert sight.blind(seen, "through", NAMES, served) == wrong, (seen, served)
 
 
 def test_a_look_is_kept_as_json_and_read_again() -> None:
@@ -124,35 +102,16 @@ def test_a_look_is_kept_as_json_and_read_again() -> None:
     assert sight.load(json.loads(json.dumps(seen.dump()))) == seen
 
 
-@pytest.mark.parametrize(
-    "kept",
-    [
+def test_a_look_that_does_not_fit_is_none() -> None:
+    good = look("open", led()).dump()
+    for kept in (
         {},
         None,
         [1],
-        {**look().dump(), "port": "ajar"},
-        {**look().dump(), "led": [{"name": "x"}]},
-        {**look().dump(), "led": [{**look("open", led()).dump()["led"][0], "https": "no"}]},
-        {**look().dump(), "shown": None},
-        {**look().dump(), "t_s": "soon"},
-    ],
-)
-def test_a_look_that_does_not_fit_is_none(kept: Any) -> None:
-    assert sight.load(kept) is None
-
-
-@pytest.mark.parametrize(
-    ("seen", "served", "wrong"),
-    [
-        (look("open"), NAMES, None),
-        (look("open", led()), NAMES, None),
-        (look("open", led(through_proxy=True)), NAMES, None),
-        (look("open"), (), NOT_SEEN),
-        (look("open"), NAMES[:1], NOT_SEEN),
-        (look("open", led("other.example")), NAMES, ELSEWHERE),
-    ],
-)
-def test_who_is_passed_on_unopened_does_not_come_past_the_box(
-    seen: Look, served: tuple[str, ...], wrong: Reason | None
-) -> None:
-    assert sight.blind(seen, "through", NAMES, served) == wrong
+        {**good, "port": "ajar"},
+        {**good, "led": [{"name": "x"}]},
+        {**good, "led": [{**good["led"][0], "https": "no"}]},
+        {**good, "shown": None},
+        {**good, "t_s": "soon"},
+    ):
+        assert sight.load(kept) is None, kept

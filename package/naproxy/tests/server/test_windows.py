@@ -24,39 +24,22 @@ def mornings() -> Usual:
     return weeks(3, awake=range(9, 12), on=range(5))
 
 
-def test_a_robot_comes_when_the_office_has_opened() -> None:
-    assert retry_at_s(NINE - 7200, NINE, None) == NINE + 60
+def test_a_robot_comes_when_the_office_has_opened_or_in_the_middle_of_a_usual_hour() -> None:
+    for now_s, opens_s, usual_s, at_s in (
+        (NINE - 7200, NINE, None, NINE + 60),
+        (NINE - 7200, None, NINE, NINE + 1800),
+        (NINE - 7200, NINE + 3600, NINE, NINE + 1800),  # the sooner of both
+        (NINE - 86400, NINE, NINE, None),  # nobody is sent away for longer than a day
+        (NINE, None, None, None),
+    ):
+        assert retry_at_s(now_s, opens_s, usual_s) == at_s, (now_s, opens_s, usual_s)
 
 
-def test_a_robot_comes_in_the_middle_of_an_hour_in_which_the_server_is_usually_awake() -> None:
-    assert retry_at_s(NINE - 7200, None, NINE) == NINE + 1800
-
-
-def test_the_sooner_of_both_counts() -> None:
-    assert retry_at_s(NINE - 7200, NINE + 3600, NINE) == NINE + 1800
-
-
-def test_nobody_is_sent_away_for_longer_than_a_day() -> None:
-    assert retry_at_s(NINE - 86400, NINE, NINE) is None
-
-
-def test_without_a_window_nothing_is_said() -> None:
-    assert retry_at_s(NINE, None, None) is None
-
-
-def test_hours_in_which_the_server_was_awake_are_usual(mornings: Usual) -> None:
-    wednesday = MONDAY + 3 * WEEK_S + 2 * 86400
-    assert mornings.next_s(wednesday) == wednesday + 9 * HOUR_S
-
-
-def test_an_hour_that_is_half_over_is_no_window(mornings: Usual) -> None:
+def test_the_next_window_is_a_usual_hour_that_is_not_half_over(mornings: Usual) -> None:
     monday = MONDAY + 3 * WEEK_S
-    assert mornings.next_s(monday + 9.6 * HOUR_S) == monday + 10 * HOUR_S
-
-
-def test_the_next_window_after_friday_is_on_monday(mornings: Usual) -> None:
-    friday = MONDAY + 3 * WEEK_S + 4 * 86400
-    assert mornings.next_s(friday + 12 * HOUR_S) == friday + 3 * 86400 + 9 * HOUR_S
+    for day, hour, next_day, next_hour in ((2, 0, 2, 9), (0, 9.6, 0, 10), (4, 12, 7, 9)):
+        found = mornings.next_s(monday + day * 86400 + hour * HOUR_S)
+        assert found == monday + next_day * 86400 + next_hour * HOUR_S, (day, hour)
 
 
 def test_one_week_is_not_enough() -> None:
@@ -86,8 +69,8 @@ def test_what_was_learned_survives_a_restart(mornings: Usual) -> None:
     assert again.next_s(MONDAY) == MONDAY + 9 * HOUR_S
 
 
-@pytest.mark.parametrize("bad", [None, [1.0] * 167, [-1.0] * 168, ["1"] * 168, [1e9] * 168])
-def test_what_makes_no_sense_is_not_taken_up(mornings: Usual, bad: object) -> None:
-    usual = Usual()
-    usual.load({**mornings.dump(), "seen_s": bad})
-    assert usual.next_s(MONDAY) is None
+def test_what_makes_no_sense_is_not_taken_up(mornings: Usual) -> None:
+    for bad in (None, [1.0] * 167, [-1.0] * 168, ["1"] * 168, [1e9] * 168):
+        usual = Usual()
+        usual.load({**mornings.dump(), "seen_s": bad})
+        assert usual.next_s(MONDAY) is None, bad
