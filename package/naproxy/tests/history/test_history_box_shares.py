@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 
 import pytest
 from history_box import HOUR_S, Box
@@ -14,8 +12,8 @@ from naproxy.core.reason import own_words
 from naproxy.core.state import State
 from naproxy.history.read.cells import Source, cells
 from naproxy.history.read.savings import Assumptions, Saved, saved, total
-from naproxy.history.tables import FILE
 from naproxy.history.write import state_hours
+from reading import answer
 
 BOX_W = 5.0
 ASSUMED = Assumptions(Power(on_w=43.0, off_w=2.0, switch_j=100.0, proxy_w=BOX_W), {})
@@ -28,21 +26,24 @@ def managed(box: Box, server: str, yes: bool) -> None:
     box.journal.transition(server, *states, own_words("x"))
 
 
+@pytest.fixture
+def box(box: Box) -> Box:
+    """A box at the beginning of an hour that looks after one server."""
+    box.pass_s(3600 - box.wall_s % 3600)
+    managed(box, "web", True)
+    return box
+
+
 def pass_minutes(box: Box, minutes: int) -> None:
     box.pass_s(minutes * MINUTE_S)
     box.history.flush()
     box.history.tick()
 
 
-def to_the_hour(box: Box) -> None:
-    box.pass_s(3600 - box.wall_s % 3600)
-
-
 def sums(box: Box, server: str) -> Saved:
     box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        found = cells(db, Source(server), HOUR_S, int(box.wall_s) // 60 * 60)
-        return total(saved(part, ASSUMED) for part in found)
+    found = answer(box, cells, Source(server), HOUR_S, int(box.wall_s) // 60 * 60)
+    return total(saved(part, ASSUMED) for part in found)
 
 
 def box_j(box: Box, servers: Sequence[str]) -> float:
@@ -50,8 +51,6 @@ def box_j(box: Box, servers: Sequence[str]) -> float:
 
 
 def test_a_second_server_changes_nothing_about_the_hours_before_it(box: Box) -> None:
-    to_the_hour(box)
-    managed(box, "web", True)
     pass_minutes(box, 300)
     before = sums(box, "web")
     assert before.box_j == pytest.approx(BOX_W * 300 * 60)
@@ -62,8 +61,6 @@ def test_a_second_server_changes_nothing_about_the_hours_before_it(box: Box) -> 
 
 
 def test_a_server_added_within_an_hour_leaves_nothing_of_the_box_over(box: Box) -> None:
-    to_the_hour(box)
-    managed(box, "web", True)
     pass_minutes(box, 30)
     managed(box, "shop", True)
     pass_minutes(box, 150)
@@ -71,8 +68,6 @@ def test_a_server_added_within_an_hour_leaves_nothing_of_the_box_over(box: Box) 
 
 
 def test_a_renamed_server_takes_over_the_box_within_the_hour(box: Box) -> None:
-    to_the_hour(box)
-    managed(box, "web", True)
     pass_minutes(box, 90)
     managed(box, "web", False)
     managed(box, "shop", True)
@@ -84,8 +79,6 @@ def test_a_renamed_server_takes_over_the_box_within_the_hour(box: Box) -> None:
 def test_a_removed_server_keeps_its_share_and_the_others_carry_the_box_from_then_on(
     box: Box,
 ) -> None:
-    to_the_hour(box)
-    managed(box, "web", True)
     managed(box, "shop", True)
     pass_minutes(box, 120)
     managed(box, "shop", False)
@@ -94,29 +87,27 @@ def test_a_removed_server_keeps_its_share_and_the_others_carry_the_box_from_then
     assert sums(box, "web").box_j == pytest.approx(BOX_W * 180 * 60)
 
 
+def rolled_up(box: Box, without: str) -> None:
+    """Add the hours up, and delete what is in this table."""
+    box.journal.store.batch(lambda db: state_hours.roll_up(db, box.wall_s + 3600))
+    box.journal.store.execute(f"DELETE FROM {without}")
+
+
 def test_shares_stay_the_same_when_the_transitions_are_gone(box: Box) -> None:
-    to_the_hour(box)
-    managed(box, "web", True)
     pass_minutes(box, 20)
     managed(box, "shop", True)
     pass_minutes(box, 100)
     managed(box, "web", False)
     pass_minutes(box, 60)
     before = [sums(box, name).box_j for name in ("web", "shop")]
-    with closing(sqlite3.connect(box.directory / FILE, isolation_level=None)) as db:
-        state_hours.roll_up(db, box.wall_s + 3600)
-        db.execute("DELETE FROM transitions")
+    rolled_up(box, without="transitions")
     assert [sums(box, name).box_j for name in ("web", "shop")] == pytest.approx(before)
 
 
 def test_two_servers_of_a_history_without_box_hours_share_each_hour(box: Box) -> None:
-    to_the_hour(box)
-    managed(box, "web", True)
     managed(box, "shop", True)
     pass_minutes(box, 126)
-    with closing(sqlite3.connect(box.directory / FILE, isolation_level=None)) as db:
-        state_hours.roll_up(db, box.wall_s + 3600)
-        db.execute("DELETE FROM box_hours")
+    rolled_up(box, without="box_hours")
     assert box_j(box, ["web", "shop"]) == pytest.approx(BOX_W * 126 * 60)
 
 
@@ -124,9 +115,8 @@ def test_two_servers_of_a_history_without_box_hours_share_each_hour(box: Box) ->
 def test_the_shares_of_all_servers_add_up_to_the_box_in_any_history(box: Box, seed: int) -> None:
     chosen = random.Random(seed)
     names = ["web", "shop", "nas"]
-    here: set[str] = set()
+    here = {"web"}
     managed_minutes = 0
-    to_the_hour(box)
     for _ in range(30):
         if name := chosen.choice([*names, ""]):
             managed(box, name, name not in here)

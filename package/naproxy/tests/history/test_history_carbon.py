@@ -3,64 +3,55 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 
 import pytest
 from history_box import HOUR_S, Box
 from naproxy.history.read import carbon
-from naproxy.history.tables import FILE
 from naproxy.history.write.carbon import MOST_WAITING, Carbon
 
 
-def hours(box: Box, since_s: int = 0) -> dict[int, float]:
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        return carbon.hours(db, since_s)
-
-
-def newest(box: Box) -> tuple[int, int] | None:
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        return carbon.newest(db, box.wall_s)
-
-
-def test_an_hour_has_the_mean_of_its_readings_also_over_a_restart(box: Box) -> None:
+def test_an_hour_has_the_mean_of_its_readings_also_over_a_restart(
+    box: Box, db: sqlite3.Connection
+) -> None:
     for co2_g in (100.0, 200.0):
         box.history.carbon(co2_g)
         box.history.tick()
     box.restart()
     box.history.carbon(600.0)
     box.history.flush()
-    assert hours(box) == {HOUR_S: pytest.approx(300.0)}
-    assert newest(box) == (HOUR_S, 3)
+    assert carbon.hours(db, 0) == {HOUR_S: pytest.approx(300.0)}
+    assert carbon.newest(db, box.wall_s) == (HOUR_S, 3)
 
 
-def test_each_hour_of_utc_has_its_own(box: Box) -> None:
+def test_each_hour_of_utc_has_its_own(box: Box, db: sqlite3.Connection) -> None:
     box.history.carbon(100.0)
     box.pass_s(3600)
     box.history.carbon(200.0)
     box.history.flush()
-    assert hours(box) == {HOUR_S: 100.0, HOUR_S + 3600: 200.0}
-    assert hours(box, HOUR_S + 3600) == {HOUR_S + 3600: 200.0}
+    assert carbon.hours(db, 0) == {HOUR_S: 100.0, HOUR_S + 3600: 200.0}
+    assert carbon.hours(db, HOUR_S + 3600) == {HOUR_S + 3600: 200.0}
 
 
-def test_an_hour_of_a_clock_that_was_ahead_hides_none_that_come(box: Box) -> None:
+def test_an_hour_of_a_clock_that_was_ahead_hides_none_that_come(
+    box: Box, db: sqlite3.Connection
+) -> None:
     box.history.carbon(100.0)
     box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        db.execute("INSERT INTO co2_hours VALUES (?, 1, 500)", (HOUR_S + 90 * 3600,))
-        db.commit()
-    assert newest(box) == (HOUR_S, 1)
+    ahead_s = HOUR_S + 90 * 3600
+    box.journal.store.execute("INSERT INTO co2_hours VALUES (?, 1, 500)", ahead_s)
+    assert carbon.newest(db, box.wall_s) == (HOUR_S, 1)
     box.pass_s(3600)
     box.history.carbon(200.0)
     box.history.flush()
-    assert newest(box) == (HOUR_S + 3600, 1)
+    assert carbon.newest(db, box.wall_s) == (HOUR_S + 3600, 1)
 
 
-def test_while_the_clock_is_a_guess_nothing_is_recorded(box: Box) -> None:
+def test_while_the_clock_is_a_guess_nothing_is_recorded(box: Box, db: sqlite3.Connection) -> None:
     box.synchronised = False
     box.reboot(box.wall_s + 60)
     box.history.carbon(100.0)
     box.history.flush()
-    assert newest(box) is None
+    assert carbon.newest(db, box.wall_s) is None
 
 
 def test_what_waits_for_a_disk_does_not_grow_for_ever() -> None:
@@ -70,11 +61,9 @@ def test_what_waits_for_a_disk_does_not_grow_for_ever() -> None:
     assert len(gathered._waiting) == MOST_WAITING
 
 
-def test_a_history_of_before_gets_the_table(box: Box) -> None:
-    box.stop()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        db.execute("DROP TABLE co2_hours")
-    box.start()
+def test_a_history_of_before_gets_the_table(box: Box, db: sqlite3.Connection) -> None:
+    box.journal.store.execute("DROP TABLE co2_hours")
+    box.restart()
     box.history.carbon(100.0)
     box.history.flush()
-    assert hours(box) == {HOUR_S: 100.0}
+    assert carbon.hours(db, 0) == {HOUR_S: 100.0}

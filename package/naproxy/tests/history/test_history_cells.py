@@ -1,8 +1,6 @@
 """Cells of savings, read from a real history: whole, in parts, with and without a meter."""
 
 import random
-import sqlite3
-from contextlib import closing
 from itertools import pairwise
 
 import pytest
@@ -13,18 +11,16 @@ from naproxy.core.state import State
 from naproxy.history.read import queries
 from naproxy.history.read.cells import Source, cells, mean_w
 from naproxy.history.read.savings import Assumptions, Saved, saved, total
-from naproxy.history.tables import FILE
+from reading import answer
 
 POWER = Power(on_w=43.0, off_w=2.0, switch_j=100.0, proxy_w=5.0)
 WEB = Source("web", "web")
 NO_METER = Source("web")
 HOURS = 9
+ASSUMED = Assumptions(POWER, {})
 
 
-@pytest.fixture
-def box(box: Box) -> Box:
-    box.history.watch(["web"])
-    return box
+pytestmark = pytest.mark.usefixtures("watching")
 
 
 def sleep_and_wake(box: Box, *, metered: bool = True) -> None:
@@ -42,11 +38,10 @@ def sleep_and_wake(box: Box, *, metered: bool = True) -> None:
 
 def sums(box: Box, source: Source, from_s: int, to_s: int) -> Saved:
     box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        found = list(cells(db, source, from_s, to_s))
+    found = answer(box, cells, source, from_s, to_s)
     assert sum(c.length_s for c in found) == to_s - from_s
     assert [c.t_s for c in found] == sorted(c.t_s for c in found)
-    return total(saved(c, Assumptions(POWER, {})) for c in found)
+    return total(saved(c, ASSUMED) for c in found)
 
 
 def now_s(box: Box) -> int:
@@ -110,9 +105,8 @@ def test_savings_stay_when_transitions_and_minutes_are_gone(box: Box) -> None:
     live(box, State.ASLEEP, 120)
     end_s = HOUR_S + HOURS * 3600
     with_meter, without = (sums(box, s, HOUR_S, end_s) for s in (WEB, NO_METER))
-    with closing(sqlite3.connect(box.directory / FILE, isolation_level=None)) as db:
-        for table in ("transitions", "minutes", "seconds"):
-            db.execute(f"DELETE FROM {table}")
+    for table in ("transitions", "minutes", "seconds"):
+        box.journal.store.execute(f"DELETE FROM {table}")
     assert sums(box, WEB, HOUR_S, end_s).gross_j == pytest.approx(with_meter.gross_j, rel=1e-3)
     assert sums(box, NO_METER, HOUR_S, end_s).gross_j == pytest.approx(without.gross_j, rel=1e-3)
 
@@ -120,37 +114,36 @@ def test_savings_stay_when_transitions_and_minutes_are_gone(box: Box) -> None:
 def test_mean_power_of_a_state_is_measured_in_its_middle(box: Box) -> None:
     sleep_and_wake(box)
     box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        assert mean_w(db, WEB, "awake", box.wall_s) == pytest.approx(43.0)
-        assert mean_w(db, WEB, "asleep", box.wall_s) == pytest.approx(2.0)
-        assert mean_w(db, WEB, "trouble", box.wall_s) is None
-        assert mean_w(db, NO_METER, "awake", box.wall_s) is None
+    for source, state, mean in (
+        (WEB, "awake", 43.0),
+        (WEB, "asleep", 2.0),
+        (WEB, "trouble", None),
+        (NO_METER, "awake", None),
+    ):
+        expected = mean and pytest.approx(mean)
+        assert answer(box, mean_w, source, state, box.wall_s) == expected, (source, state)
 
 
 def test_an_hour_in_which_a_price_changes_is_minutes_with_the_same_sums(box: Box) -> None:
     sleep_and_wake(box)
-    from_s, to_s = HOUR_S, now_s(box) // 3600 * 3600
     box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        hours = list(cells(db, WEB, from_s, to_s))
-        half_past = next(c.t_s for c in hours if c.length_s == 3600) + 1800
-        fine = list(cells(db, WEB, from_s, to_s, lambda a, b: a < half_past < b))
+    asked = WEB, HOUR_S, now_s(box) // 3600 * 3600
+    hours = answer(box, cells, *asked)
+    half_past = next(c.t_s for c in hours if c.length_s == 3600) + 1800
+    fine = answer(box, cells, *asked, lambda a, b: a < half_past < b)
     assert len(fine) == len(hours) + 59
     assert half_past in [c.t_s for c in fine]
-    assumed = Assumptions(POWER, {})
-    assert total(saved(c, assumed) for c in fine).net_j == pytest.approx(
-        total(saved(c, assumed) for c in hours).net_j
-    )
+    fine_j, hours_j = (total(saved(c, ASSUMED) for c in found).net_j for found in (fine, hours))
+    assert fine_j == pytest.approx(hours_j)
 
 
 def test_what_a_meter_measured_by_time_is_as_fine_as_a_price(box: Box) -> None:
     three_hours(box)
-    from_s, to_s = HOUR_S - 600, now_s(box)
     box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        energy_mj, _ = queries.energy(db, "web", from_s, to_s)
-        plain = list(queries.energy_by_time(db, "web", from_s, to_s, lambda _a, _b: False))
-        fine = list(queries.energy_by_time(db, "web", from_s, to_s, lambda _a, _b: True))
+    asked = "web", HOUR_S - 600, now_s(box)
+    energy_mj, _ = answer(box, queries.energy, *asked)
+    plain = answer(box, queries.energy_by_time, *asked, lambda _a, _b: False)
+    fine = answer(box, queries.energy_by_time, *asked, lambda _a, _b: True)
     for parts in (plain, fine):
         assert sum(energy_j for _, _, energy_j in parts) == pytest.approx(energy_mj / 1000)
         assert all(one[1] <= other[0] for one, other in pairwise(parts))
@@ -162,7 +155,6 @@ def test_a_year_of_which_little_is_known_is_few_cells(box: Box) -> None:
     box.journal.transition("web", State.UNKNOWN, State.AWAKE, own_words("x"))
     live(box, State.AWAKE, 90)
     box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        found = list(cells(db, WEB, HOUR_S - 365 * DAY_S, now_s(box)))
+    found = answer(box, cells, WEB, HOUR_S - 365 * DAY_S, now_s(box))
     assert len(found) < 365 * 24 + 4 * 60
     assert found[0].t_s == HOUR_S - 365 * DAY_S

@@ -1,18 +1,17 @@
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
+import history_box
 import pytest
 from history_box import DAY_S, START_S, Box
 from naproxy.core.state import Klass
-from naproxy.history.read import queries
 from naproxy.history.write import gaps
 from naproxy.history.write.gaps import EDGES_S, Gaps
 from naproxy.history.write.writer import SYNC_EVERY
 from naproxy.shm import page
-from naproxy.shm.events import Event
 from naproxy.shm.page import Outcome
+from reading import answer, opened
 
 MIDNIGHT_S = START_S // DAY_S * DAY_S + DAY_S
 
@@ -32,13 +31,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Box]:
 
 
 def asks(box: Box, klass: int = Klass.PERSON, flags: int = page.E_NEEDED) -> None:
-    box.history.request(
-        "web",
-        Event(
-            *(1, int(box.monotonic_s * 1e6), 0, 0, 0, 0xFFFFFFFF, 0),
-            *(klass, Outcome.FETCH, flags, 200, 0),
-        ),
-    )
+    history_box.asks(box, 0xFFFFFFFF, klass, Outcome.FETCH, flags)
 
 
 def passes(box: Box, seconds: float) -> None:
@@ -51,8 +44,7 @@ def passes(box: Box, seconds: float) -> None:
 
 
 def found(box: Box, from_s: float = MIDNIGHT_S, to_s: float | None = None) -> Gaps:
-    box.history.flush()
-    with closing(queries.open_history(box.directory)) as db:
+    with opened(box) as db:
         return gaps.histogram(db, "web", from_s, to_s or box.wall_s + 1)
 
 
@@ -77,17 +69,18 @@ def test_gaps_are_counted_by_their_length(box: Box) -> None:
     assert made.requests == 6
 
 
-@pytest.mark.parametrize(
-    ("klass", "flags"),
-    [(Klass.CRAWLER, page.E_NEEDED), (Klass.PERSON, 0), (Klass.MONITOR, page.E_NEEDED)],
-)
-def test_who_needs_no_server_ends_no_gap(box: Box, klass: int, flags: int) -> None:
+def test_who_needs_no_server_ends_no_gap(box: Box) -> None:
     asks(box)
-    passes(box, 15)
-    asks(box, klass, flags)
-    passes(box, 15)
+    for klass, flags in (
+        (Klass.CRAWLER, page.E_NEEDED),
+        (Klass.PERSON, 0),
+        (Klass.MONITOR, page.E_NEEDED),
+    ):
+        passes(box, 20)
+        asks(box, klass, flags)
+    passes(box, 20)
     asks(box)
-    assert buckets(found(box)) == {20: 1}
+    assert buckets(found(box)) == {60: 1}
 
 
 def test_before_the_first_request_and_after_the_last_is_no_gap(box: Box) -> None:
@@ -97,42 +90,34 @@ def test_before_the_first_request_and_after_the_last_is_no_gap(box: Box) -> None
     assert buckets(found(box)) == {}
 
 
-def test_a_gap_in_which_the_box_was_off_is_not_known(box: Box) -> None:
-    asks(box)
-    passes(box, 1200)
+def is_off(box: Box, seconds: float) -> None:
     box.stop()
-    box.pass_s(7200)
+    box.pass_s(seconds)
     box.start()
     box.history.watch(["web"])
+
+
+@pytest.mark.parametrize(("before_s", "off_s"), [(1200, 7200), (0, 300)])
+def test_a_gap_in_which_the_box_was_off_is_not_known(
+    box: Box, before_s: float, off_s: float
+) -> None:
+    passes(box, 100)
+    asks(box)
+    passes(box, before_s)
+    is_off(box, off_s)
     asks(box)
     passes(box, 30)
     asks(box)
+    passes(box, 1200)
     assert buckets(found(box)) == {20: 1}
 
 
 def test_a_gap_after_a_start_in_the_middle_of_a_block_is_known(box: Box) -> None:
-    box.stop()
-    box.pass_s(7400)
-    box.start()
-    box.history.watch(["web"])
+    is_off(box, 7400)
     asks(box)
     passes(box, 4000)
     asks(box)
     assert buckets(found(box)) == {3600: 1}
-
-
-def test_a_gap_over_a_short_outage_is_not_known(box: Box) -> None:
-    passes(box, 100)
-    asks(box)
-    box.stop()
-    box.pass_s(300)
-    box.start()
-    box.history.watch(["web"])
-    asks(box)
-    passes(box, 30)
-    asks(box)
-    passes(box, 1200)
-    assert buckets(found(box)) == {20: 1}
 
 
 def test_a_gap_over_midnight_belongs_to_the_day_it_ends_in(box: Box) -> None:
@@ -157,9 +142,8 @@ def test_whole_days_are_counted_once_and_sum_to_the_same(box: Box) -> None:
     for number in range(300):
         asks(box)
         passes(box, 7 + number * 13 % 1800)
-    box.history.flush()
-    with closing(queries.open_history(box.directory)) as db:
-        anew = Gaps()
+    anew = Gaps()
+    with opened(box) as db:
         gaps._count(anew, db, "web", MIDNIGHT_S, box.wall_s)
     assert done(box) == [MIDNIGHT_S, MIDNIGHT_S + DAY_S]
     kept = found(box)
@@ -186,15 +170,12 @@ def test_no_day_is_counted_while_the_clock_is_a_guess(box: Box) -> None:
 
 
 def test_a_damaged_block_has_no_requests(box: Box) -> None:
-    asks(box)
-    passes(box, 1200)
-    asks(box)
-    passes(box, 1200)
+    for _ in range(2):
+        asks(box)
+        passes(box, 1200)
     box.journal.store.execute("UPDATE request_blocks SET block = X'0199'")
-    with closing(queries.open_history(box.directory)) as db:
-        assert buckets(gaps.histogram(db, "web", MIDNIGHT_S, box.wall_s)) == {}
+    assert buckets(answer(box, gaps.histogram, "web", MIDNIGHT_S, box.wall_s)) == {}
 
 
 def test_a_server_that_never_was_has_no_gaps(box: Box) -> None:
-    with closing(queries.open_history(box.directory)) as db:
-        assert gaps.histogram(db, "shop", 0, box.wall_s) == Gaps()
+    assert answer(box, gaps.histogram, "shop", 0, box.wall_s) == Gaps()

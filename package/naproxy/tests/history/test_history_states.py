@@ -1,8 +1,5 @@
 """Hours of states: kept for ever, the same as the transitions they are made of."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 from history_box import HOUR_S, Box
 from naproxy.core.reason import own_words
@@ -10,14 +7,10 @@ from naproxy.core.state import State
 from naproxy.history.read import states
 from naproxy.history.read.states import InState
 from naproxy.history.read.timeline import Stretch
-from naproxy.history.tables import FILE
 from naproxy.history.write.writer import PRUNE_EVERY
+from reading import answer
 
-
-@pytest.fixture
-def box(box: Box) -> Box:
-    box.history.watch(["web"])
-    return box
+pytestmark = pytest.mark.usefixtures("watching")
 
 
 def enter(box: Box, before: State, state: State) -> None:
@@ -31,21 +24,21 @@ def live(box: Box, hours: int) -> None:
 
 
 def read(box: Box) -> dict[int, states.States]:
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        return states.read(db, "web", 0, 1e12)
+    found: dict[int, states.States] = answer(box, states.read, "web", 0, 1e12)
+    return found
 
 
-def test_a_stretch_is_cut_at_each_hour() -> None:
-    found = [Stretch(1, 100.0, 7300.0, "asleep", ""), Stretch(2, 7300.0, 7400.0, "awake", "")]
-    assert states.by_part(found, 0, 7400) == {
+def test_a_stretch_is_cut_at_each_hour_and_what_is_not_known_is_not_there() -> None:
+    found = [
+        Stretch(1, 100.0, 7300.0, "asleep", ""),
+        Stretch(2, 7300.0, 7400.0, "awake", ""),
+        Stretch(3, 7400.0, 20_000.0, "unknown", ""),
+    ]
+    assert states.by_part(found, 0, 20_000) == {
         0: {"asleep": InState(3500, 1)},
         3600: {"asleep": InState(3600, 0)},
         7200: {"asleep": InState(100, 0), "awake": InState(100, 1)},
     }
-
-
-def test_what_is_not_known_is_not_there() -> None:
-    assert states.by_part([Stretch(1, 0.0, 50.0, "unknown", "")], 0, 3600) == {}
 
 
 def test_hours_that_are_over_are_added_up_once_an_hour(box: Box) -> None:

@@ -1,8 +1,6 @@
 """The request stream: what is kept of each request, and what of the time it was watched."""
 
-import sqlite3
 import zlib
-from contextlib import closing
 from itertools import pairwise
 
 import pytest
@@ -11,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.core.state import Klass
 from naproxy.history.read import recorded
-from naproxy.history.tables import FILE
 from naproxy.history.visits import (
     BLOCK_S,
     DELAYED,
@@ -28,6 +25,15 @@ from naproxy.history.write import stream
 from naproxy.history.write.writer import SYNC_EVERY
 from naproxy.shm import page
 from naproxy.shm.page import Outcome
+from reading import answer
+
+
+def pruned(box: Box, now_s: float) -> int:
+    """Delete what is too old or too much then; return how many blocks that was."""
+    numbers: list[int] = []
+    box.journal.store.batch(lambda db: numbers.append(stream.prune(db, now_s, 250)))
+    return numbers[0]
+
 
 visits = st.lists(
     st.builds(
@@ -41,10 +47,7 @@ visits = st.lists(
 )
 
 
-@pytest.fixture
-def box(box: Box) -> Box:
-    box.history.watch(["web"])
-    return box
+pytestmark = pytest.mark.usefixtures("watching")
 
 
 def tick(box: Box, batches: int) -> None:
@@ -54,13 +57,13 @@ def tick(box: Box, batches: int) -> None:
 
 
 def read(box: Box) -> recorded.Requests:
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        return recorded.requests(db, "web", 0, box.wall_s + 1e6)
+    found: recorded.Requests = answer(box, recorded.requests, "web", 0, box.wall_s + 1e6)
+    return found
 
 
 def watched(box: Box) -> list[tuple[float, float]]:
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        found = recorded.watched(db, "web", 0, box.wall_s + 1e6)
+    box.history.flush()
+    found = answer(box, recorded.watched, "web", 0, box.wall_s + 1e6)
     return [(w.from_s, w.to_s) for w in found]
 
 
@@ -112,15 +115,10 @@ def test_a_request_keeps_its_time_class_need_and_wait(box: Box) -> None:
     assert list(found.client) == [0, 0, 0]
 
 
-def test_robots_and_questions_for_the_state_are_left_out(box: Box) -> None:
+def test_robots_questions_for_the_state_and_requests_over_a_share_are_left_out(box: Box) -> None:
     ask(box, klass=Klass.CRAWLER)
     ask(box, klass=Klass.MONITOR, flags=page.E_NEEDED)
     ask(box, outcome=Outcome.STATUS)
-    box.history.flush()
-    assert len(read(box)) == 0
-
-
-def test_requests_over_a_share_are_left_out(box: Box) -> None:
     ask(box, outcome=Outcome.SPENT, flags=page.E_SPENT | page.E_NEEDED)
     ask(box, outcome=Outcome.FETCH, flags=page.E_SPENT | page.E_NEEDED)
     box.history.flush()
@@ -178,7 +176,6 @@ def test_a_quiet_time_is_watched_and_a_stopped_box_watches_nothing(box: Box) -> 
     box.history.watch(["web"])
     began_s = box.wall_s
     tick(box, 30)
-    box.history.flush()
     assert watched(box) == [
         pytest.approx((begun_s, stopped_s), abs=0.2),
         pytest.approx((began_s, box.wall_s), abs=0.2),
@@ -211,7 +208,6 @@ def test_a_step_of_the_clock_was_not_watched(box: Box) -> None:
     stepped_s = box.wall_s
     box.wall_s += 7200
     tick(box, 15)
-    box.history.flush()
     spans = watched(box)
     assert sum(to_s - from_s for from_s, to_s in spans) == pytest.approx(30 * 60, abs=61)
     assert not any(from_s < stepped_s + 3600 < to_s for from_s, to_s in spans)
@@ -224,25 +220,21 @@ def test_the_oldest_blocks_go_first_when_there_are_too_many_bytes(
         ask(box, client=n)
         tick(box, 1)
     box.history.flush()
-    ((blocks, size),) = box.read("SELECT count(*), sum(length(block)) FROM request_blocks")
+    kept = "SELECT count(*), sum(length(block)), min(key) FROM request_blocks"
+    ((blocks, size, _),) = box.read(kept)
     monkeypatch.setattr(stream, "MOST_BYTES", size // 2)
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        assert stream.prune(db, box.wall_s, 250) > 0
-        db.commit()
-    ((left, kept, oldest),) = box.read(
-        "SELECT count(*), sum(length(block)), min(key) FROM request_blocks"
-    )
+    assert pruned(box, box.wall_s) > 0
+    ((left, left_size, oldest),) = box.read(kept)
     assert 0 < left < blocks
-    assert kept <= size // 2
+    assert left_size <= size // 2
     assert oldest > stream.key(box.wall_s - 200 * 60, 0)
 
 
 def test_blocks_of_400_days_ago_go(box: Box) -> None:
     ask(box)
     box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        assert stream.prune(db, box.wall_s + 399 * 86400, 250) == 0
-        assert stream.prune(db, box.wall_s + 401 * 86400, 250) == 1
+    assert pruned(box, box.wall_s + 399 * 86400) == 0
+    assert pruned(box, box.wall_s + 401 * 86400) == 1
 
 
 def test_a_storm_is_counted_not_kept(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:

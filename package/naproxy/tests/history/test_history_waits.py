@@ -1,31 +1,25 @@
 """Requests that waited: counts for ever, and how long each waited."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 from history_box import Box, ask
 from naproxy.core.reason import own_words
 from naproxy.core.state import Klass, State
 from naproxy.history.read import waits
 from naproxy.history.read.waits import Paid, Wait
-from naproxy.history.tables import FILE
 from naproxy.shm import page
 from naproxy.shm.page import Outcome
+from reading import answer
 
 LATE = page.E_NEEDED | page.E_DELAYED
 
 
-@pytest.fixture
-def box(box: Box) -> Box:
-    box.history.watch(["web"])
-    return box
+pytestmark = pytest.mark.usefixtures("watching")
 
 
 def read(box: Box) -> tuple[list[Wait], float]:
     box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        return waits.waits(db, "web", 0, box.wall_s + 60)
+    found: tuple[list[Wait], float] = answer(box, waits.waits, "web", 0, box.wall_s + 60)
+    return found
 
 
 def lengths(box: Box) -> list[float | None]:
@@ -47,20 +41,11 @@ def test_who_got_the_waiting_page_waited_until_the_server_was_awake(box: Box) ->
     ask(box, 1, Outcome.WAITING_PAGE, flags=LATE)
     box.pass_s(2)
     ask(box, 2, Outcome.WAITING_PAGE, flags=LATE)
+    ask(box, 1, Outcome.WAITING_PAGE, flags=LATE)  # too early: the same wait
     box.pass_s(3.5)
     enter(box, State.AWAKE)
     box.pass_s(60)
     assert lengths(box) == [pytest.approx(5.5, abs=0.11), pytest.approx(3.5, abs=0.11)]
-
-
-def test_a_waiting_page_that_comes_back_too_early_is_the_same_wait(box: Box) -> None:
-    ask(box, 1, Outcome.WAITING_PAGE, flags=LATE)
-    box.pass_s(2)
-    ask(box, 1, Outcome.WAITING_PAGE, flags=LATE)
-    box.pass_s(2)
-    enter(box, State.AWAKE)
-    box.pass_s(60)
-    assert lengths(box) == [pytest.approx(4.0, abs=0.11)]
 
 
 def test_a_server_that_never_came_is_not_a_wait_of_known_length(box: Box) -> None:
@@ -84,18 +69,11 @@ def test_of_too_many_the_newest_are_looked_at_and_that_is_said(
     assert since_s <= found[0].t_s
 
 
-def test_robots_and_questions_for_the_state_are_not_counted(box: Box) -> None:
+def test_robots_questions_for_the_state_and_who_is_over_his_share_are_not_counted(box: Box) -> None:
     ask(box, outcome=Outcome.HELD, flags=LATE)
     ask(box, klass=Klass.API)
     ask(box, klass=Klass.CRAWLER)
     ask(box, outcome=Outcome.STATUS)
-    box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        assert waits.paid(db, "web", box.wall_s - 60, box.wall_s + 60) == Paid(2, 1)
-
-
-def test_who_is_refused_for_his_share_is_not_counted(box: Box) -> None:
     ask(box, outcome=Outcome.SPENT, flags=page.E_SPENT | page.E_NEEDED)
     box.history.flush()
-    with closing(sqlite3.connect(box.directory / FILE)) as db:
-        assert waits.paid(db, "web", box.wall_s - 60, box.wall_s + 60) == Paid(0, 0)
+    assert answer(box, waits.paid, "web", box.wall_s - 60, box.wall_s + 60) == Paid(2, 1)

@@ -1,9 +1,9 @@
 """The policies that learn nothing: timeout and schedule."""
 
 from dataclasses import replace
+from typing import Any
 from zoneinfo import ZoneInfo
 
-import pytest
 from naproxy import policy
 from naproxy.core import schema
 from naproxy.core.energy import Power
@@ -52,25 +52,21 @@ def test_after_a_wake_it_is_not_idle() -> None:
     assert not made.decide(1101).sleep
 
 
-def opened(hour: float, setup: policy.Setup = SETUP, **changes: str) -> bool:
+def opened(hour: float, setup: policy.Setup = SETUP, **changes: Any) -> bool:
     made = policy.make(schedule.Settings(**changes), setup)
     made.request(request(MONDAY_S + hour * HOUR_S - 1000))
     return not made.decide(MONDAY_S + hour * HOUR_S).sleep
 
 
-def test_awake_in_office_hours_of_working_days() -> None:
-    assert not opened(6.9)
-    assert opened(7.1)
-    assert opened(18.9)
-    assert not opened(19.1)
+def test_awake_in_office_hours_of_working_days_of_its_own_time() -> None:
+    for hour, expected in ((6.9, False), (7.1, True), (18.9, True), (19.1, False)):
+        assert opened(hour) is expected, hour
     assert opened(4 * 24 + 12)
     assert not opened(5 * 24 + 12)
-
-
-def test_the_office_keeps_its_own_time() -> None:
-    setup = replace(SETUP, where=ZoneInfo("America/New_York"))
-    assert not opened(7.1, setup)
-    assert opened(12.1, setup)
+    assert not opened(12, days=())
+    new_york = replace(SETUP, where=ZoneInfo("America/New_York"))
+    assert not opened(7.1, new_york)
+    assert opened(12.1, new_york)
 
 
 def test_an_office_that_closes_after_midnight_is_open_until_then() -> None:
@@ -78,27 +74,14 @@ def test_an_office_that_closes_after_midnight_is_open_until_then() -> None:
     assert not opened(24 + 2.1, opens="20:00", closes="02:00")
 
 
-def test_it_wakes_a_wake_time_before_the_office_opens() -> None:
-    made = policy.make(schedule.Settings(), SETUP)
-    made.request(request(MONDAY_S))
-    decision = made.decide(MONDAY_S + 3 * HOUR_S)
-    assert decision.sleep
-    assert not decision.wake
-    assert decision.check_at_s == MONDAY_S + 7 * HOUR_S - SETUP.wake_s
-    assert made.decide(decision.check_at_s).wake
-
-
-def test_over_the_weekend_it_sleeps_until_monday() -> None:
-    made = policy.make(schedule.Settings(), SETUP)
-    made.request(request(MONDAY_S))
-    decision = made.decide(MONDAY_S + (4 * 24 + 20) * HOUR_S)
-    assert decision.check_at_s == MONDAY_S + (7 * 24 + 7) * HOUR_S - SETUP.wake_s
-
-
-def test_an_office_without_working_days_sleeps() -> None:
-    made = policy.make(schedule.Settings(days=()), SETUP)
-    made.request(request(MONDAY_S))
-    assert made.decide(MONDAY_S + 12 * HOUR_S).sleep
+def test_it_wakes_a_wake_time_before_the_office_opens_again() -> None:
+    for hour, opens_hour in ((3, 7), (4 * 24 + 20, 7 * 24 + 7)):
+        made = policy.make(schedule.Settings(), SETUP)
+        made.request(request(MONDAY_S))
+        decision = made.decide(MONDAY_S + hour * HOUR_S)
+        assert (decision.sleep, decision.wake) == (True, False), hour
+        assert decision.check_at_s == MONDAY_S + opens_hour * HOUR_S - SETUP.wake_s, hour
+        assert made.decide(decision.check_at_s).wake, hour
 
 
 def test_at_night_it_goes_back_to_sleep_when_idle() -> None:
@@ -109,17 +92,13 @@ def test_at_night_it_goes_back_to_sleep_when_idle() -> None:
     assert made.decide(MONDAY_S + HOUR_S + 300).sleep
 
 
-@pytest.mark.parametrize("text", ["7:00", "25:00", "07:60", "", "+07:00", "24:30", "07.00"])
-def test_hours_that_are_none_are_refused(text: str) -> None:
-    problems: list[schema.Problem] = []
-    assert schema.load(schedule.Settings, {"opens": text}, "policy", problems) is None
-    assert [p.where for p in problems] == ["policy.opens"]
-
-
-def test_an_unknown_day_is_refused() -> None:
-    problems: list[schema.Problem] = []
-    assert schema.load(schedule.Settings, {"days": ["monday"]}, "policy", problems) is None
-    assert problems
+def test_hours_and_days_that_are_none_are_refused() -> None:
+    hours = ("7:00", "25:00", "07:60", "", "+07:00", "24:30", "07.00")
+    for wrong in (*({"opens": text} for text in hours), {"days": ["monday"]}):
+        problems: list[schema.Problem] = []
+        assert schema.load(schedule.Settings, wrong, "policy", problems) is None, wrong
+        [problem] = problems
+        assert problem.where.startswith(f"policy.{next(iter(wrong))}"), wrong
 
 
 # Who is over a share

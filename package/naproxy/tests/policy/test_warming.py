@@ -4,7 +4,6 @@ import json
 import time
 from typing import Any
 
-import pytest
 from naproxy.policy.warming import ENTRIES, Bounds, Costs, Warming, wait_j
 
 MONDAY_S = 1_700_438_400.0
@@ -154,54 +153,42 @@ def test_it_survives_a_restart() -> None:
     assert planned(again, t_s + 60) == [LOGO], "and it is in nobody's cache by then"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_a_dump_that_does_not_fit_is_ignored() -> None:
+    good = {"t_s": 0, "again_s": 60.0, "unavoidable": [1.0] * 8, "gained": [0] * 4, "entries": []}
+    for wrong in (
         None,
         [],
         {"entries": 3},
-        {"t_s": "now", "again_s": 60.0, "unavoidable": [], "gained": [], "entries": []},
-        {"t_s": 0, "again_s": 60.0, "unavoidable": [1e300] * 8, "gained": [0] * 4, "entries": []},
-        {
-            "t_s": 0,
-            "again_s": 60.0,
-            "unavoidable": [float("nan")] * 8,
-            "gained": [0] * 4,
-            "entries": [],
-        },
-    ],
-)
-def test_a_dump_that_does_not_fit_is_ignored(wrong: Any) -> None:
-    made = Warming()
-    made.load(wrong, MONDAY_S)
-    assert planned(made, MONDAY_S) == []
+        {**good, "t_s": "now", "unavoidable": [], "gained": []},
+        {**good, "unavoidable": [1e300] * 8},
+        {**good, "unavoidable": [float("nan")] * 8},
+    ):
+        made = Warming()
+        made.load(wrong, MONDAY_S)
+        assert planned(made, MONDAY_S) == [], wrong
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
+def test_one_entry_that_does_not_fit_costs_no_other() -> None:
+    made = knowing(LOGO)
+    t_s = visits(made, 3, LOGO)
+    planned(made, t_s)
+    saved, rates = made.dump(t_s), [1.0] * 8
+    for row in (
         None,
         [],
-        ["1", 1, 1.0, True, 0.0, 0.0, [1.0] * 8],
-        [True, 1, 1.0, True, 0.0, 0.0, [1.0] * 8],
-        [-1, 1, 1.0, True, 0.0, 0.0, [1.0] * 8],
-        [1, 1 << 99, 1.0, True, 0.0, 0.0, [1.0] * 8],
-        [1, 1, -1.0, True, 0.0, 0.0, [1.0] * 8],
+        ["1", 1, 1.0, True, 0.0, 0.0, rates],
+        [True, 1, 1.0, True, 0.0, 0.0, rates],
+        [-1, 1, 1.0, True, 0.0, 0.0, rates],
+        [1, 1 << 99, 1.0, True, 0.0, 0.0, rates],
+        [1, 1, -1.0, True, 0.0, 0.0, rates],
         [1, 1, 1.0, True, 0.0, 0.0, [1.0] * 9],
         [1, 1, 1.0, True, 0.0, 0.0, "11111111"],
         [1, 1, 1.0, True, 0.0, 0.0, [float("inf")] * 8],
         {"path": 1},
-    ],
-)
-def test_one_entry_that_does_not_fit_costs_no_other(row: Any) -> None:
-    made = knowing(LOGO)
-    t_s = visits(made, 3, LOGO)
-    planned(made, t_s)
-    saved = made.dump(t_s)
-    saved["entries"].insert(0, row)
-    again = Warming()
-    again.load(saved, t_s)
-    assert planned(again, t_s) == [LOGO]
+    ):
+        again = Warming()
+        again.load({**saved, "entries": [row, *saved["entries"]]}, t_s)
+        assert planned(again, t_s) == [LOGO], row
 
 
 def test_the_price_of_a_wait_is_what_a_sleep_saves_as_far_as_waits_are_short() -> None:
