@@ -1,16 +1,15 @@
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from datetime import date, tzinfo
-from itertools import pairwise
+from datetime import date
+from itertools import pairwise, product
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from history_box import CURL, DAY_S, GOOGLEBOT, Box, asks
 from naproxy.core.state import Klass
-from naproxy.history.read import patterns, queries
+from naproxy.history.read import patterns
 from naproxy.shm.page import Outcome
+from reading import opened
 
 ZURICH = ZoneInfo("Europe/Zurich")
 MONDAY_S = 1_774_828_800  # 30 March 2026, 0:00 UTC; clocks went forward the day before
@@ -26,27 +25,18 @@ def box(tmp_path: Path) -> Iterator[Box]:
     made.stop()
 
 
-def opened(box: Box) -> "closing[sqlite3.Connection]":
-    box.history.flush()
-    return closing(queries.open_history(box.directory))
-
-
-@pytest.mark.parametrize("name", ZONES)
-@pytest.mark.parametrize(("from_s", "days"), [(MONDAY_S, 400), (MONDAY_S - 5000, 1), (0, 9000)])
-def test_pieces_join_and_have_one_offset_each(name: str, from_s: int, days: int) -> None:
-    zone = ZoneInfo(name)
-    found = list(patterns.pieces(zone, from_s, from_s + days * DAY_S))
-    assert found[0].from_s == from_s
-    assert found[-1].to_s == from_s + days * DAY_S
-    for before, after in pairwise(found):
-        assert before.to_s == after.from_s
-        assert before.ahead_s != after.ahead_s
-    for piece in found:
-        assert patterns._ahead_s(zone, piece.from_s) == piece.ahead_s
-        assert patterns._ahead_s(zone, piece.to_s - 1) == piece.ahead_s
-
-
-def test_an_empty_range_has_no_piece() -> None:
+def test_pieces_join_and_have_one_offset_each() -> None:
+    ranges = ((MONDAY_S, 400), (MONDAY_S - 5000, 1), (0, 9000))
+    for name, (from_s, days) in product(ZONES, ranges):
+        zone, to_s = ZoneInfo(name), from_s + days * DAY_S
+        found = list(patterns.pieces(zone, from_s, to_s))
+        assert (found[0].from_s, found[-1].to_s) == (from_s, to_s), name
+        for before, after in pairwise(found):
+            assert before.to_s == after.from_s, name
+            assert before.ahead_s != after.ahead_s, name
+        for piece in found:
+            assert patterns._ahead_s(zone, piece.from_s) == piece.ahead_s, name
+            assert patterns._ahead_s(zone, piece.to_s - 1) == piece.ahead_s, name
     assert list(patterns.pieces(ZURICH, MONDAY_S, MONDAY_S)) == []
 
 
@@ -62,30 +52,32 @@ def test_hours_of_the_week_are_those_of_the_office(box: Box) -> None:
     assert {hour: n for hour, n in enumerate(found[Klass.API]) if n} == {10: 2}
 
 
-@pytest.mark.parametrize("unit", ["day", "week", "month"])
-@pytest.mark.parametrize("name", ZONES)
-def test_no_request_is_lost_between_pieces(box: Box, name: str, unit: str) -> None:
+def test_no_request_is_lost_between_pieces(box: Box) -> None:
     for _ in range(300):
         asks(box)
         box.pass_s(3700)
     with opened(box) as db:
-        zone = ZoneInfo(name)
-        found = patterns.by_hour_of_week(db, "web", 0, box.wall_s, zone)
-        days = list(patterns.by_part(db, "web", (0, box.wall_s), unit, zone))
-    assert sum(found[Klass.CRAWLER]) == 300
-    assert sum(share.requests for _, shares in days for share in shares) == 300
-    assert [day for day, _ in days] == sorted({day for day, _ in days})
+        for name in ZONES:
+            zone = ZoneInfo(name)
+            hours = patterns.by_hour_of_week(db, "web", 0, box.wall_s, zone)
+            assert sum(hours[Klass.CRAWLER]) == 300, name
+            for unit in ("day", "week", "month"):
+                parts = list(patterns.by_part(db, "web", (0, box.wall_s), unit, zone))
+                requests = sum(share.requests for _, shares in parts for share in shares)
+                assert requests == 300, (name, unit)
+                begun = [day for day, _ in parts]
+                assert begun == sorted(set(begun)), (name, unit)
 
 
-@pytest.mark.parametrize("zone", [None, ZURICH])
-def test_every_hour_of_the_range_is_an_hour_of_the_week(box: Box, zone: tzinfo | None) -> None:
+def test_every_hour_of_the_range_is_an_hour_of_the_week(box: Box) -> None:
     asks(box)
     box.pass_s(14 * DAY_S)
     with opened(box) as db:
-        times = patterns.hours_of_week(db, 0, box.wall_s, zone)
-    # A machine whose zone is half an hour off cuts the first and the last.
-    assert sum(times) - 14 * 24 in (0, 1)
-    assert set(times) <= {1, 2, 3}
+        for zone in (None, ZURICH):
+            times = patterns.hours_of_week(db, 0, box.wall_s, zone)
+            # A machine whose zone is half an hour off cuts the first and the last.
+            assert sum(times) - 14 * 24 in (0, 1), zone
+            assert set(times) <= {1, 2, 3}, zone
 
 
 def test_days_have_what_became_of_requests(box: Box) -> None:

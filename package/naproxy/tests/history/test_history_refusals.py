@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,20 +10,19 @@ from history_box import Box, event
 from naproxy.config.document import Rule
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
-from naproxy.history.read.queries import open_history, rules
+from naproxy.history.read.queries import rules
 from naproxy.history.tables import rule_key
 from naproxy.shm.page import Outcome
+from reading import answer, opened
 
 FEED = Rule(kind="path", text="/feed", treat_as="feed", server="web")
 PROBE = Rule(kind="agent", text="Probe/", treat_as="monitor", server="")
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    made = Box(tmp_path)
-    made.history.rules([FEED, PROBE])
-    yield made
-    made.stop()
+def box(box: Box) -> Box:
+    box.history.rules([FEED, PROBE])
+    return box
 
 
 def fall_asleep(box: Box) -> None:
@@ -39,10 +36,8 @@ def refuse(box: Box, rule: int, outcome: Outcome = Outcome.REFUSED) -> None:
 
 
 def did(box: Box, rule: Rule) -> dict[str, Any]:
-    box.history.flush()
-    return rules(open_history(box.directory))[
-        rule_key(rule.kind, rule.text, rule.treat_as, rule.server)
-    ]
+    with opened(box) as db:
+        return rules(db)[rule_key(rule.kind, rule.text, rule.treat_as, rule.server)]
 
 
 def test_refusals_of_one_sleep_prevented_one_wake_at_most(box: Box) -> None:
@@ -72,7 +67,7 @@ def test_a_rule_keeps_its_count_when_another_goes_before_it(box: Box) -> None:
     box.restart()
     box.history.rules([PROBE])
     assert did(box, PROBE)["refused"] == 2
-    assert len(rules(open_history(box.directory))) == 1
+    assert len(answer(box, rules)) == 1
 
 
 def test_a_rule_made_again_begins_anew(box: Box) -> None:

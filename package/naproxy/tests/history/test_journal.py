@@ -1,5 +1,6 @@
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,18 +68,9 @@ def test_the_ledger_says_who_woke_and_how_long_it_took(journal: Journal) -> None
     [wake] = journal.rows("wakes", None, 0, 10)
     del wake["id"]
     assert wake == {
-        "t_s": 1_000_000.0,
-        "server": "web",
-        "who": "192.0.2.17",
-        "host": "www.example.org",
-        "path": "/news",
-        "method": "GET",
-        "agent": "Firefox",
-        "class": "person",
-        "reason": "page",
-        "waited_s": 4.25,
-        "packets": 3,
-        "outcome": "up",
+        **{"t_s": 1_000_000.0, "server": "web", "who": "192.0.2.17", "class": "person"},
+        **{"host": "www.example.org", "path": "/news", "method": "GET", "agent": "Firefox"},
+        **{"reason": "page", "waited_s": 4.25, "packets": 3, "outcome": "up"},
     }
 
 
@@ -89,25 +81,19 @@ def test_a_wake_that_no_request_asked_for_has_a_reason(journal: Journal) -> None
     assert (wake["class"], wake["reason"]) == ("", why.plain())
 
 
-def test_sentences_that_an_older_naproxy_kept_stay_as_they_are(
-    journal: Journal, tmp_path: Path
-) -> None:
-    with sqlite3.connect(tmp_path / FILE) as older:
-        older.execute(
-            'INSERT INTO transitions (t_s, server, "from", "to", reason)'
-            " VALUES (1, 'web', 'awake', 'asleep', 'idle 63 s')"
+def test_sentences_that_an_older_naproxy_kept_stay_as_they_are(journal: Journal) -> None:
+    who = "who, host, path, method, agent, class"
+    for table, columns, values, words in (
+        ("transitions", '"from", "to"', "'awake', 'asleep'", "idle 63 s"),
+        ("wakes", who, "'command', '', '', '', '', ''", "by hand"),
+        ("decisions", "sleep", "1", "63"),
+    ):
+        journal.store.execute(
+            f"INSERT INTO {table} (t_s, server, {columns}, reason)"
+            f" VALUES (1, 'web', {values}, '{words}')"
         )
-        older.execute(
-            "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
-            " VALUES (1, 'web', 'command', '', '', '', '', '', 'by hand')"
-        )
-        older.execute(
-            "INSERT INTO decisions (t_s, server, sleep, reason) VALUES (1, 'web', 1, '63')"
-        )
-    older.close()
-    for table, kept in (("transitions", "idle 63 s"), ("wakes", "by hand"), ("decisions", "63")):
         [row] = journal.rows(table, "web", 0, 10)
-        assert row["reason"] == own_words(kept).plain()
+        assert row["reason"] == own_words(words).plain(), table
 
 
 def test_a_wake_cut_off_by_the_end_of_the_controller_says_so(journal: Journal) -> None:
@@ -124,15 +110,14 @@ def test_the_last_known_state_is_not_unknown(journal: Journal) -> None:
     assert journal.last_known("shop") is State.UNKNOWN
 
 
-def test_what_is_saved_is_there_after_a_restart(journal: Journal, tmp_path: Path) -> None:
+def test_what_is_saved_is_there_after_a_restart_and_all_else_is_empty(
+    journal: Journal, tmp_path: Path
+) -> None:
     journal.save("key", {"a": 1})
     journal.save("key", {"a": 2})
     journal.close()
-    assert Journal(tmp_path).saved("key") == {"a": 2}
-
-
-def test_what_was_never_saved_is_empty(journal: Journal) -> None:
-    assert journal.saved("nothing") == {}
+    again = Journal(tmp_path)
+    assert (again.saved("key"), again.saved("nothing")) == ({"a": 2}, {})
 
 
 def test_rows_of_another_table_are_refused(journal: Journal) -> None:
@@ -156,31 +141,26 @@ def test_old_rows_go_and_each_servers_last_state_stays(journal: Journal, clock: 
     assert journal.rows("wakes", None, 0, 10) == []
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 4096],
-    ids=["text", "header"],
-)
-def test_a_damaged_file_is_set_aside_and_said(
-    tmp_path: Path, clock: Clock, said: list[str], content: bytes
-) -> None:
-    (tmp_path / FILE).write_bytes(content)
-    journal = Journal(tmp_path, clock)
-    journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
-    assert len(_rows(journal)) == 1
-    assert (tmp_path / f"{FILE}.bad-1000000").read_bytes() == content
-    assert "set aside" in said[0]
+def of_another_version(tmp_path: Path) -> bytes:
+    path = tmp_path / "another.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    return path.read_bytes()
 
 
-def test_a_file_of_another_version_is_set_aside(
+def test_a_file_that_is_damaged_or_of_another_version_is_set_aside_and_said(
     tmp_path: Path, clock: Clock, said: list[str]
 ) -> None:
-    with sqlite3.connect(tmp_path / FILE) as db:
-        db.execute("PRAGMA user_version = 99")
-    db.close()
-    Journal(tmp_path, clock)
-    assert "version" in said[0]
-    assert (tmp_path / f"{FILE}.bad-1000000").exists()
+    text, header = b"not a database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 4096
+    for content in (text, header, of_another_version(tmp_path)):
+        clock.now_s += 1
+        (tmp_path / FILE).write_bytes(content)
+        with closing(Journal(tmp_path, clock)) as journal:
+            journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
+            assert len(_rows(journal)) == 1, content[:20]
+        assert (tmp_path / f"{FILE}.bad-{clock.now_s:.0f}").read_bytes() == content
+        assert "set aside" in said[-1], content[:20]
+    assert "generation is known here: 99" in said[-1]
 
 
 def test_a_file_that_is_damaged_while_in_use_is_begun_anew(
@@ -214,28 +194,25 @@ def test_where_nothing_can_be_written_it_goes_on_in_memory(tmp_path: Path, said:
 
 def test_another_reader_sees_what_is_written(journal: Journal, tmp_path: Path) -> None:
     journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
-    reader = sqlite3.connect(f"file:{tmp_path / FILE}?mode=ro", uri=True)
-    assert reader.execute("SELECT count(*) FROM transitions").fetchone() == (1,)
-    reader.close()
+    with closing(sqlite3.connect(f"file:{tmp_path / FILE}?mode=ro", uri=True)) as reader:
+        assert reader.execute("SELECT count(*) FROM transitions").fetchone() == (1,)
 
 
-@pytest.mark.parametrize(
-    ("table", "most"),
+def test_what_is_new_is_found_without_reading_all(journal: Journal, clock: Clock) -> None:
+    def fill(db: sqlite3.Connection) -> None:
+        for _ in range(3000):
+            clock.now_s += 1
+            journal.transition("web", State.AWAKE, State.FALLING_ASLEEP, IDLE)
+            journal.wake_opened("web", WAKE_REQUEST)
+            decided = "INSERT INTO decisions (t_s, server, sleep, reason) VALUES (?, 'web', 0, '')"
+            db.execute(decided, (clock.now_s,))
+
+    assert journal.store.batch(fill)
     # Decisions have no index by time: of them the last ones are read.
-    [("transitions", 10), ("wakes", 10), ("decisions", 40)],
-)
-def test_what_is_new_is_found_without_reading_all(
-    journal: Journal, clock: Clock, table: str, most: int
-) -> None:
-    for _ in range(3000):
-        clock.now_s += 1
-        journal.transition("web", State.AWAKE, State.FALLING_ASLEEP, IDLE)
-        journal.wake_opened("web", WAKE_REQUEST)
-        decided = "INSERT INTO decisions (t_s, server, sleep, reason) VALUES (?, 'web', 0, '')"
-        journal.store.execute(decided, clock.now_s)
     steps: list[None] = []
     journal.store._db.set_progress_handler(lambda: steps.append(None), 100)
-    found = journal.rows(table, None, clock.now_s - 1, 200)
-    journal.store._db.set_progress_handler(None, 0)
-    assert [row["t_s"] for row in found] == [clock.now_s, clock.now_s - 1]
-    assert len(steps) < most
+    for table, most in (("transitions", 10), ("wakes", 10), ("decisions", 40)):
+        steps.clear()
+        found = journal.rows(table, None, clock.now_s - 1, 200)
+        assert [row["t_s"] for row in found] == [clock.now_s, clock.now_s - 1], table
+        assert len(steps) < most, table

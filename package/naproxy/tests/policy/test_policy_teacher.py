@@ -1,6 +1,8 @@
 import json
 import random
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -32,13 +34,17 @@ def teacher(**changes: Any) -> ShadowPolicy:
     return made
 
 
-def request(t_s: float, *, delay_s: float = 0.0, needs: bool = True) -> Request:
-    return Request(START_S + t_s, 1, Klass.PERSON, needs, page_load=True, delay_s=delay_s)
+def request(
+    t_s: float, client: int = 1, *, delay_s: float = 0.0, needs: bool = True, page: bool = True
+) -> Request:
+    return Request(t_s, client, Klass.PERSON, needs, page, delay_s=delay_s)
 
 
-def simulate(made: Policy, asked: list[Asked], *, closed: bool = False) -> Outcome:
+def simulate(
+    made: Policy, asked: list[Asked], *, cache: str = "none", closed: bool = False
+) -> Outcome:
     simulation = Simulation(
-        made, CACHES["none"], wake_s=5.0, sleep_s=4.0, delta_s=0.05, closed=closed
+        made, CACHES[cache], wake_s=5.0, sleep_s=4.0, delta_s=0.05, closed=closed
     )
     for chunk in chunks(asked):
         simulation.feed(chunk)
@@ -106,17 +112,15 @@ def test_a_student_counts_what_a_server_with_its_timeout_does() -> None:
 
 def test_robots_teach_nothing() -> None:
     made = teacher()
-    made.request(request(0))
+    made.request(request(START_S))
     before = made.dump()
-    robot = request(10)
-    robot.klass = Klass.CRAWLER
-    made.request(robot)
+    made.request(replace(request(START_S + 10), klass=Klass.CRAWLER))
     assert made.dump() == before
 
 
 def test_the_first_day_begins_with_a_plain_timeout() -> None:
     made = teacher()
-    made.request(request(0))
+    made.request(request(START_S))
     assert not made.decide(START_S + 599).sleep
     decision = made.decide(START_S + 601)
     assert decision.sleep
@@ -128,7 +132,7 @@ def test_the_first_day_begins_with_a_plain_timeout() -> None:
 
 def test_nobody_is_delayed_to_learn_where_nobody_may_be() -> None:
     made = policy.make(Settings(), replace(SETUP, fraction=0.0))
-    made.request(request(0))
+    made.request(request(START_S))
     decision = made.decide(START_S + 7200)
     assert not decision.sleep
     assert decision.reason.parts()[0] == Reason("policy.nothing_learned")
@@ -137,7 +141,7 @@ def test_nobody_is_delayed_to_learn_where_nobody_may_be() -> None:
 def test_after_the_first_day_delays_must_be_earned() -> None:
     made = teacher()
     for minutes in range(0, 1600, 10):
-        made.request(request(minutes * 60.0))
+        made.request(request(START_S + minutes * 60.0))
     decision = made.decide(START_S + 1600 * 60 + 7200)
     assert not decision.sleep
     assert decision.reason.parts()[0].code in ("policy.no_budget", "policy.nothing_learned")
@@ -146,7 +150,7 @@ def test_after_the_first_day_delays_must_be_earned() -> None:
 def test_a_server_left_asleep_by_the_first_day_is_woken() -> None:
     """Who needs it next would be delayed without a delay that is allowed."""
     made = teacher()
-    made.request(request(0))
+    made.request(request(START_S))
     made.observed(START_S + 12 * 3600, State.FALLING_ASLEEP)
     made.observed(START_S + 12 * 3600 + 4, State.ASLEEP)
     assert not made.decide(START_S + 20 * 3600).wake
@@ -155,10 +159,16 @@ def test_a_server_left_asleep_by_the_first_day_is_woken() -> None:
     assert decision.reason.parts()[0] == Reason("policy.first_day_over")
 
 
-def learned() -> ShadowPolicy:
+@cache
+def taught() -> ShadowPolicy:
     made = teacher()
     simulate(made, office(1, 2, 600))
     return made
+
+
+def learned() -> ShadowPolicy:
+    """One that two weeks have taught."""
+    return deepcopy(taught())
 
 
 def last_of(made: ShadowPolicy) -> float:
@@ -185,7 +195,7 @@ def test_the_rhythm_that_an_earlier_version_stored_by_utc_is_turned_to_the_offic
     before, at_home, after = (policy.make(Settings(), each) for each in (SETUP, setup, setup))
     for made in (before, at_home):
         for hour in range(0, 480, 24):
-            made.request(request(hour * 3600.0))
+            made.request(request(START_S + hour * 3600.0))
     stored = before.dump()
     del stored["rhythm"]["local"]
     after.load(stored)
@@ -195,7 +205,7 @@ def test_the_rhythm_that_an_earlier_version_stored_by_utc_is_turned_to_the_offic
 def test_the_reason_says_what_is_spent_and_how_long_it_is_idle() -> None:
     made = learned()
     t_s = last_of(made) + 10
-    made.request(Request(t_s, 5, Klass.PERSON, needs_server=True, page_load=True, delay_s=5.0))
+    made.request(request(t_s, 5, delay_s=5.0))
     decision = made.decide(t_s + 1)
     assert not decision.sleep
     idle, budget = decision.reason.parts()
@@ -210,7 +220,7 @@ def test_without_budget_it_stays_awake_and_says_so() -> None:
     made = learned()
     t_s = last_of(made)
     for n in range(2000):
-        made.request(Request(t_s + n / 1000, n, Klass.PERSON, True, page_load=True, delay_s=5.0))
+        made.request(request(t_s + n / 1000, n, delay_s=5.0))
     decision = made.decide(t_s + 3000)
     assert not decision.sleep
     assert decision.reason.parts()[0].code in ("policy.no_budget", "policy.nothing_learned")
@@ -254,16 +264,8 @@ def test_who_is_served_from_the_cache_may_be_a_reason_to_wake() -> None:
         for visit in range(30):
             t_s = day * DAY + visit * 1500.0
             asked += [ask(t_s, visit, 2), ask(t_s + 20, visit), ask(t_s + 200, visit)]
-    simulation = Simulation(
-        policy.make(Settings(), policy.Setup(Power().break_even_s, 0.01, 0.05, 4.0, 5.0)),
-        CACHES["frozen-pages"],
-        wake_s=5.0,
-        sleep_s=4.0,
-        closed=True,
-    )
-    for chunk in chunks(asked):
-        simulation.feed(chunk)
-    outcome = simulation.finish()
+    made = policy.make(Settings(), policy.Setup(Power().break_even_s, 0.01, 0.05, 4.0, 5.0))
+    outcome = simulate(made, asked, cache="frozen-pages", closed=True)
     assert outcome.cycles > 20 * 15
     assert outcome.delayed(0.05, closed=True) < 0.01 * outcome.requests
 
@@ -275,29 +277,28 @@ def test_a_server_found_asleep_at_a_start_is_not_woken_for_who_came_before() -> 
     made.observed(t_s + 100, State.UNKNOWN)
     made.observed(t_s + 101, State.ASLEEP)
     assert not made.decide(t_s + 102).wake
-    made.request(Request(t_s + 103, 5, Klass.PERSON, needs_server=False, page_load=True))
+    made.request(request(t_s + 103, 5, needs=False))
     assert made.decide(t_s + 103).wake
 
 
 def test_a_clock_that_was_half_a_century_behind_costs_no_time() -> None:
     made = teacher()
-    made.request(Request(0.0, 1, Klass.PERSON, needs_server=True, page_load=True))
+    made.request(request(0.0))
     begun: list[int] = []
     made._rhythm.begin = begun.append  # type: ignore[method-assign]
     made.decide(START_S)
     assert len(begun) < 1000
 
 
-LEARNED = learned()
-DUMP = LEARNED.dump()
-LATER_S = last_of(LEARNED) + 7200
+DUMP = taught().dump()
+LATER_S = last_of(taught()) + 7200
 
 
 @given(st.data())
 def test_what_does_not_fit_is_ignored(data: st.DataObject) -> None:
     made = teacher()
     made.load(mangled(DUMP, data.draw))
-    made.request(Request(LATER_S, 1, Klass.PERSON, needs_server=True, page_load=False))
+    made.request(request(LATER_S, page=False))
     made.decide(LATER_S + 600)
     json.dumps(made.dump(), allow_nan=False)
 
@@ -307,7 +308,7 @@ def test_a_clock_that_stands_still_or_jumps_harms_nothing(asked: list[Asked]) ->
     made = teacher()
     t_s = START_S
     for step_s, *_ in asked:
-        made.request(Request(t_s, 1, Klass.PERSON, needs_server=True, page_load=False))
+        made.request(request(t_s, page=False))
         made.observed(t_s, State.AWAKE)
         decision = made.decide(t_s)
         assert decision.check_at_s is None or decision.check_at_s > t_s
@@ -329,7 +330,7 @@ def patient(kind: int = 0) -> ShadowPolicy:
 def test_it_waits_for_no_spender_and_has_learned_from_him_all_the_same() -> None:
     made = patient()
     t_s = last_of(made) + 10
-    made.request(Request(t_s, 5, Klass.PERSON, needs_server=True, page_load=True))
+    made.request(request(t_s, 5))
     made.observed(t_s + 1, State.AWAKE)
     assert made.decide(t_s + 2).patient
     before = made.dump()
@@ -342,7 +343,7 @@ def test_who_asks_after_a_spender_is_waited_for() -> None:
     made = patient()
     t_s = last_of(made) + 10
     made.forget(t_s - 1e9)
-    made.request(Request(t_s, 5, Klass.PERSON, needs_server=True, page_load=True))
+    made.request(request(t_s, 5))
     assert not made.decide(t_s + 2).sleep
 
 
@@ -350,14 +351,12 @@ def test_who_asked_before_a_spender_is_waited_for_as_long_as_ever() -> None:
     made = patient()
     t_s = last_of(made) + 10
     for later_s in (0, 1000):
-        asked = Request(t_s + later_s, 5, Klass.PERSON, needs_server=True, page_load=True)
-        made.request(asked)
-    idle_s = 7200.0 * made._classes[0].factor
+        made.request(request(t_s + later_s, 5))
     made.forget(t_s)
-    assert made.decide(t_s + 1001).patient
-    assert made.decide(t_s + 1001).reason.parts()[0] == Reason(
-        "policy.idle_of", idle_s=1001, least_s=round(idle_s)
-    )
+    decision = made.decide(t_s + 1001)
+    assert decision.patient
+    idle_s = round(7200.0 * made._classes[0].factor)
+    assert decision.reason.parts()[0] == Reason("policy.idle_of", idle_s=1001, least_s=idle_s)
 
 
 def test_an_empty_account_keeps_it_awake_whoever_asks() -> None:
@@ -369,11 +368,10 @@ def test_an_empty_account_keeps_it_awake_whoever_asks() -> None:
     assert not decision.patient
 
 
-@pytest.mark.parametrize(("kind", "counts"), [(0, False), (2, True)])
-def test_a_hit_counts_where_presence_does(kind: int, counts: bool) -> None:
-    made = patient(kind)
-    t_s = last_of(made)
-    hit = Request(t_s, 5, Klass.PERSON, needs_server=False, page_load=True)
-    assert made.counts(hit) is counts
-    assert made.counts(replace(hit, needs_server=True))
-    assert not made.counts(replace(hit, needs_server=True, klass=Klass.CRAWLER))
+def test_a_hit_counts_where_presence_does() -> None:
+    for kind, counts in ((0, False), (2, True)):
+        made = patient(kind)
+        hit = request(last_of(made), 5, needs=False)
+        assert made.counts(hit) is counts, kind
+        assert made.counts(replace(hit, needs_server=True)), kind
+        assert not made.counts(replace(hit, needs_server=True, klass=Klass.CRAWLER)), kind

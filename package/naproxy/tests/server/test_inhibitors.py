@@ -34,20 +34,23 @@ def test_a_clock_that_is_not_set_keeps_only_a_server_with_hours_awake(office: Gu
         assert guard().inhibitors(Readings(wall_s)) == [], wall_s
 
 
-def test_office_hours_are_an_inhibitor_that_says_until_when(office: Guard) -> None:
-    assert office.inhibitors(Readings(NOON)) == [
-        Reason("server.office_hours", until_at_s=at("2026-11-20T18:00"))
-    ]
+def test_office_hours_and_the_time_just_before_are_an_inhibitor_that_says_until_when(
+    office: Guard,
+) -> None:
+    midnight = guard(hours=("fri 22:00-06:00",))
+    for made, readings, until in (
+        (office, Readings(NOON), "2026-11-20T18:00"),
+        (office, Readings(at("2026-11-20T07:29:57"), lead_s=5), "2026-11-20T18:00"),
+        (midnight, Readings(NIGHT), "2026-11-21T06:00"),
+    ):
+        until_at_s = at(until)
+        expected = [Reason("server.office_hours", until_at_s=until_at_s)]
+        assert made.inhibitors(readings) == expected, readings
     assert office.inhibitors(Readings(NIGHT)) == []
 
 
-def test_hours_over_midnight_end_on_the_next_day() -> None:
-    said = guard(hours=("fri 22:00-06:00",)).inhibitors(Readings(NIGHT))
-    assert said == [Reason("server.office_hours", until_at_s=at("2026-11-21T06:00"))]
 
 
-def test_just_before_its_hours_it_is_not_put_to_sleep(office: Guard) -> None:
-    assert office.inhibitors(Readings(at("2026-11-20T07:29:57"), lead_s=5))
 
 
 def test_a_minimum_awake_time_says_how_much_is_left() -> None:
@@ -81,20 +84,22 @@ def test_a_person_overrides_hours_and_the_minimum_but_not_work() -> None:
     assert [inhibitor.code for inhibitor in said] == ["server.connections", "server.work"]
 
 
-def test_it_is_woken_a_wake_time_before_its_hours(office: Guard) -> None:
-    slept = at("2026-11-19T20:00:00")
-    assert office.wake_due(at("2026-11-20T07:29:54"), slept, 5.0) is None
-    due = office.wake_due(at("2026-11-20T07:29:55"), slept, 5.0)
-    assert due == Reason("server.office_hours", until_at_s=at("2026-11-20T18:00"))
+def test_it_is_woken_a_wake_time_before_its_hours_unless_put_to_sleep_within_them(
+    office: Guard,
+) -> None:
+    due = Reason("server.office_hours", until_at_s=at("2026-11-20T18:00"))
+    for now, slept, expected in (
+        ("2026-11-20T07:29:54", "2026-11-19T20:00:00", None),
+        ("2026-11-20T07:29:55", "2026-11-19T20:00:00", due),
+        ("2026-11-20T12:00:00", "2026-11-20T11:00:00", None),
+    ):
+        assert office.wake_due(at(now), at(slept), 5.0) == expected, now
+    # A clock that is not set wakes no server.
+    assert guard(hours=("mon-sun 00:00-24:00",)).wake_due(1000.0, 0.0, 5.0) is None
 
 
-def test_who_put_it_to_sleep_within_the_hours_knew_better(office: Guard) -> None:
-    assert office.wake_due(NOON, at("2026-11-20T11:00:00"), 5.0) is None
 
 
-def test_a_clock_that_is_not_set_wakes_nobody() -> None:
-    always = guard(hours=("mon-sun 00:00-24:00",))
-    assert always.wake_due(1000.0, 0.0, 5.0) is None
 
 
 def test_quiet_hours_say_until_when() -> None:
