@@ -119,13 +119,8 @@ def mounted(image: Path, directory: Path) -> Iterator[str]:
     directory.mkdir(exist_ok=True)
     subprocess.run(["mount", "-o", "loop,noatime,lazytime", str(image), str(directory)], check=True)
     try:
-        found = subprocess.run(
-            ["findmnt", "-n", "-o", "SOURCE", str(directory)],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        yield Path(found.stdout.strip()).name
+        find = ["findmnt", "-n", "-o", "SOURCE", str(directory)]
+        yield Path(subprocess.check_output(find, text=True).strip()).name
     finally:
         subprocess.run(["umount", str(directory)], check=True)
 
@@ -152,10 +147,9 @@ def test_the_file_system_a_power_cut_leaves_has_all_but_the_last_minutes(
     costs_s: list[int] = []
     progress = Progress(tmp_path / "progress")
     with mounted(image, tmp_path / "disk") as device:
-        command = [sys.executable, "-m", "tests.powercut.writer"]
-        writer = subprocess.Popen(
-            [*command, str(tmp_path / "disk"), str(tmp_path / "progress"), "0.002"]
-        )
+        files_of = [str(tmp_path / "disk"), str(tmp_path / "progress")]
+        command = [sys.executable, "-m", "tests.powercut.writer", *files_of, "0.002"]
+        writer = subprocess.Popen(command)
         try:
             while progress.synced_s == START_S:
                 assert writer.poll() is None

@@ -28,7 +28,7 @@ PAUSE_S = 5
 TRANSITION_S = 97
 """A server changes its state so often."""
 
-_PROGRESS = struct.Struct("=qqqq")
+_PROGRESS = struct.Struct("=qqq")
 
 
 class Progress:
@@ -36,7 +36,7 @@ class Progress:
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            path.write_bytes(_PROGRESS.pack(START_S, START_S, START_S, START_S))
+            path.write_bytes(_PROGRESS.pack(START_S, START_S, START_S))
         with path.open("r+b") as file:
             # Each is written at once: struct writes zeros first, and a kill might leave them.
             self._times = memoryview(mmap.mmap(file.fileno(), _PROGRESS.size)).cast("q")
@@ -50,13 +50,10 @@ class Progress:
     begun_s = property(lambda self: self._get(0), lambda self, t: self._set(0, t))
     """The newest second is this one, or is about to be."""
 
-    written_s = property(lambda self: self._get(1), lambda self, t: self._set(1, t))
-    """A batch with all before has ended."""
-
-    synced_s = property(lambda self: self._get(2), lambda self, t: self._set(2, t))
+    synced_s = property(lambda self: self._get(1), lambda self, t: self._set(1, t))
     """The disk was made to keep all before."""
 
-    changed_s = property(lambda self: self._get(3), lambda self, t: self._set(3, t))
+    changed_s = property(lambda self: self._get(2), lambda self, t: self._set(2, t))
     """The latest transition was written at this time."""
 
 
@@ -112,10 +109,10 @@ def write_on(data_dir: Path, progress: Progress, *, pause_s: float = 0.0) -> Non
             run.transition()
             progress.changed_s = at_s
         if run.step():
-            progress.written_s = run.now_s - int(LATE_S)
+            written_s = run.now_s - int(LATE_S)
             if run.history.sync_due:
                 run.history.sync()
-                progress.synced_s = progress.written_s
+                progress.synced_s = written_s
             time.sleep(pause_s)
 
 

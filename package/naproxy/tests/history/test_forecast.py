@@ -24,14 +24,10 @@ def told(found: Forecast | Reason) -> Forecast:
     return found
 
 
-def test_days_to_come_are_like_those_of_their_weekday() -> None:
+def test_days_to_come_are_like_those_of_their_weekday_and_a_year_is_365_of_them() -> None:
     found = told(forecast(days(28), TODAY, Amount(500.0, 50.0)))
     assert found.month.energy_j == pytest.approx(500 + 6 * 10 + 4 * 30)
     assert found.month.money == pytest.approx(50 + 6 * 1 + 4 * 3)
-
-
-def test_a_year_is_365_days_like_those_known() -> None:
-    found = told(forecast(days(28), TODAY, Amount()))
     assert found.year.energy_j == pytest.approx(365 / 7 * (5 * 10 + 2 * 30))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from history_box import DAY_S, HOUR_S, START_S, Box, event, second
 from naproxy.core.reason import Reason, own_words, stored_reason
-from naproxy.core.state import Klass, State
+from naproxy.core.state import Klass
 from naproxy.history.tables import FILE, METERS
 from naproxy.history.write import power
 from naproxy.history.write.writer import CHECKPOINT_EVERY, PRUNE_EVERY, SYNC_EVERY
@@ -293,8 +293,3 @@ def test_a_damaged_block_is_a_gap_and_its_minute_stays(box: Box) -> None:
     box.history.flush()
     assert box.energy("hours") == 120 * 43_000
     assert box.journal.error is None
-
-
-def test_transitions_are_on_the_disk_at_once(box: Box) -> None:
-    box.journal.transition("web", State.AWAKE, State.ASLEEP, own_words("x"))
-    assert box.read("SELECT t_s FROM transitions") == [(box.wall_s,)]

@@ -60,13 +60,6 @@ def test_a_second_server_changes_nothing_about_the_hours_before_it(box: Box) -> 
     assert sums(box, "shop").box_j == pytest.approx(BOX_W * 60 * 60)
 
 
-def test_a_server_added_within_an_hour_leaves_nothing_of_the_box_over(box: Box) -> None:
-    pass_minutes(box, 30)
-    managed(box, "shop", True)
-    pass_minutes(box, 150)
-    assert box_j(box, ["web", "shop"]) == pytest.approx(BOX_W * 180 * 60)
-
-
 def test_a_renamed_server_takes_over_the_box_within_the_hour(box: Box) -> None:
     pass_minutes(box, 90)
     managed(box, "web", False)

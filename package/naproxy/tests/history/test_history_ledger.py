@@ -23,12 +23,6 @@ def found(db: sqlite3.Connection, **search: Any) -> list[dict[str, Any]]:
     return ledger.wakes(db, ledger.Search(*EVER, **search)).rows
 
 
-def test_the_newest_wake_is_first(box: Box, db: sqlite3.Connection) -> None:
-    for number in range(3):
-        wake(box, path=f"/{number}")
-    assert [row["path"] for row in found(db)] == ["/2", "/1", "/0"]
-
-
 def test_pages_have_every_wake_once_also_those_of_the_same_moment(
     box: Box, db: sqlite3.Connection
 ) -> None:

@@ -65,36 +65,34 @@ def test_what_is_not_known_saves_nothing_and_costs_nothing(part: Cell) -> None:
     assert saved(unknown, ASSUMED) == Saved(length_s=part.length_s)
 
 
-def test_what_was_measured_is_taken_as_it_is() -> None:
-    found = saved(Cell(0, 3600, 0, 3600, 1, Measured(7200, 3600)), ASSUMED)
-    assert (found.measured_j, found.modelled_j) == (7200, 0)
-    assert found.gross_j == 40 * 3600 - 7200
-
-
-def test_without_a_meter_it_is_the_energy_model() -> None:
-    found = saved(Cell(0, 3600, 600, 3000, 2), ASSUMED)
-    assert (found.measured_s, found.modelled_s) == (0, 3600)
-    assert found.modelled_j == pytest.approx(POWER.energy_j(600, 3000, 2))
-    assert found.gross_j == pytest.approx(POWER.saving_j(3000, 2))
-
-
-def test_a_gap_of_the_meter_is_modelled_and_said_to_be() -> None:
-    found = saved(Cell(0, 60, 0, 60, 0, Measured(90, 45)), ASSUMED)
-    assert (found.measured_s, found.modelled_s) == (45, 15)
-    assert (found.measured_j, found.modelled_j) == (90, pytest.approx(15 * POWER.off_w))
-
-
-def test_a_measured_time_of_unknown_state_counts() -> None:
-    found = saved(Cell(0, 60, server=Measured(600, 60)), ASSUMED)
-    assert found.gross_j == 40 * 60 - 600
-
-
-def test_the_boxs_own_watts_come_off() -> None:
-    found = saved(Cell(0, 3600, 0, 3600), ASSUMED)
-    assert found.box_modelled_j == 5 * 3600
-    measured = saved(Cell(0, 3600, 0, 3600, 0, box=Measured(4 * 1800, 1800)), ASSUMED)
-    assert measured.box_measured_j == 4 * 1800
-    assert measured.box_modelled_j == 5 * 1800
+def test_a_meter_is_taken_as_it_is_and_what_it_lacks_is_modelled_and_said_to_be() -> None:
+    halves = Measured(4 * 1800, 1800)
+    for case, part, expected in (
+        (
+            *("measured", Cell(0, 3600, 0, 3600, 1, Measured(7200, 3600))),
+            {"measured_j": 7200, "modelled_j": 0, "gross_j": 40 * 3600 - 7200},
+        ),
+        (
+            *("no meter", Cell(0, 3600, 600, 3000, 2)),
+            {
+                **{"measured_s": 0, "modelled_s": 3600, "modelled_j": POWER.energy_j(600, 3000, 2)},
+                **{"gross_j": POWER.saving_j(3000, 2), "box_modelled_j": 5 * 3600},
+            },
+        ),
+        (
+            *("a gap of the meter", Cell(0, 60, 0, 60, 0, Measured(90, 45))),
+            {"measured_s": 45, "modelled_s": 15, "measured_j": 90, "modelled_j": 15 * POWER.off_w},
+        ),
+        ("an unknown state", Cell(0, 60, server=Measured(600, 60)), {"gross_j": 40 * 60 - 600}),
+        ("more than always on", Cell(0, 60, 60, 0, 0, Measured(3000, 60)), {"gross_j": -600}),
+        (
+            *("the box measured for half of the time", Cell(0, 3600, 0, 3600, 0, box=halves)),
+            {"box_measured_j": 4 * 1800, "box_modelled_j": 5 * 1800},
+        ),
+    ):
+        found = saved(part, ASSUMED)
+        got = {name: getattr(found, name) for name in expected}
+        assert got == pytest.approx(expected), case
 
 
 def test_a_cell_with_half_of_the_box_costs_half_of_its_energy() -> None:
@@ -113,11 +111,6 @@ def test_states_are_on_or_off_as_the_energy_model_has_them() -> None:
     }
     made = cell(0, 60, states)
     assert (made.on_s, made.off_s, made.switches) == (17, 34, 3)
-
-
-def test_a_server_that_draws_more_than_always_on_saves_less_than_nothing() -> None:
-    found = saved(Cell(0, 60, 60, 0, 0, Measured(60 * 50, 60)), ASSUMED)
-    assert found.gross_j == -600
 
 
 # What it is worth

@@ -61,7 +61,3 @@ def test_runs_that_are_few_or_alike_or_without_a_switch_say_nothing() -> None:
         with pytest.raises(WrongError) as refused:
             fit(said)
         assert refused.value.reason == why
-
-
-
-

@@ -26,8 +26,6 @@ def test_it_waits_for_a_visitor_and_says_for_which_name_and_what_to_do() -> None
     assert "naproxy live web" in str(made.waits)
 
 
-
-
 def test_the_first_visitor_ends_the_wait_and_later_ones_are_kept_once_a_day() -> None:
     made = live(NAME)
     assert made.visited(NOW_S, None)
@@ -35,10 +33,6 @@ def test_the_first_visitor_ends_the_wait_and_later_ones_are_kept_once_a_day() ->
     assert not made.visited(NOW_S + 60, None)
     assert made.visited(NOW_S + DAY_S, None)
     assert (made.first_s, made.seen_s) == (NOW_S, NOW_S + DAY_S)
-
-
-
-
 
 
 def test_a_visitor_over_http_proves_nothing_of_a_server_that_answers_https_itself() -> None:

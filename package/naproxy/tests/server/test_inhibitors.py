@@ -49,10 +49,6 @@ def test_office_hours_and_the_time_just_before_are_an_inhibitor_that_says_until_
     assert office.inhibitors(Readings(NIGHT)) == []
 
 
-
-
-
-
 def test_a_minimum_awake_time_says_how_much_is_left() -> None:
     said = guard(least_s=60.0).inhibitors(Readings(NOON, awake_s=21.0))
     assert said == [Reason("server.woke_lately", ago_s=21, left_s=39)]
@@ -96,10 +92,6 @@ def test_it_is_woken_a_wake_time_before_its_hours_unless_put_to_sleep_within_the
         assert office.wake_due(at(now), at(slept), 5.0) == expected, now
     # A clock that is not set wakes no server.
     assert guard(hours=("mon-sun 00:00-24:00",)).wake_due(1000.0, 0.0, 5.0) is None
-
-
-
-
 
 
 def test_quiet_hours_say_until_when() -> None:

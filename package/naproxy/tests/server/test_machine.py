@@ -185,9 +185,13 @@ def test_an_order_given_before_the_start_may_yet_be_obeyed_so_it_is_woken_at_onc
     assert office.states() == [State.AWAKE, State.WAKING]
 
 
-def test_a_wake_asked_before_anything_is_known_is_sent() -> None:
-    office = Office()
-    assert office.step(WakeAsked(WAKE_REQUEST))[0] == SendWake()
+def test_the_packet_is_the_first_effect_of_a_wake_asleep_or_before_anything_is_known() -> None:
+    for office in (Office(), Office().asleep()):
+        state = office.state()
+        done = office.step(WakeAsked(WAKE_REQUEST))
+        assert done[0] == SendWake(), state
+        assert WakeOpened(WAKE_REQUEST) in done, state
+        assert office.machine.reason == WAKE_REQUEST.why, state
 
 
 # Awake
@@ -217,19 +221,13 @@ def test_a_wrong_status_is_the_servers_own_affair() -> None:
     assert office.states() == []
 
 
-def test_a_server_gone_without_our_command_is_unknown_and_then_woken() -> None:
-    office = Office().awake()
-    office.play(2, Sign.SILENT)
-    assert office.states() == [State.UNKNOWN]
-    office.play(2, Sign.SILENT)
-    assert office.states() == [State.UNKNOWN, State.WAKING]
-
-
-def test_a_server_gone_for_a_moment_only_is_awake_again() -> None:
-    office = Office().awake()
-    office.play(2, Sign.SILENT)
-    office.see(Sign.READY)
-    assert office.states() == [State.UNKNOWN, State.AWAKE]
+def test_a_server_gone_without_our_command_is_unknown_and_then_woken_or_awake_again() -> None:
+    for sign, state in ((Sign.SILENT, State.WAKING), (Sign.READY, State.AWAKE)):
+        office = Office().awake()
+        office.play(2, Sign.SILENT)
+        assert office.states() == [State.UNKNOWN], sign
+        office.play(2, sign)
+        assert office.states() == [State.UNKNOWN, state], sign
 
 
 def test_requests_it_answers_are_signs_of_life() -> None:
@@ -240,10 +238,13 @@ def test_requests_it_answers_are_signs_of_life() -> None:
     assert office.states() == []
 
 
-def test_a_wake_asked_while_awake_is_nothing() -> None:
-    office = Office().awake()
-    assert office.step(WakeAsked(WAKE_REQUEST)) == []
-    assert office.machine.pending is None
+def test_a_wake_asked_while_awake_or_waking_is_nothing() -> None:
+    for reach in (Office.awake, Office.waking):
+        office = reach(Office())
+        pending = office.machine.pending
+        assert office.step(WakeAsked(WAKE_REQUEST)) == [], reach
+        assert office.machine.pending is pending, reach
+    assert Office().awake().machine.pending is None
 
 
 # Falling asleep
@@ -257,24 +258,17 @@ def test_varnish_is_told_before_the_server_is() -> None:
     assert RunSleep() in office.effects
 
 
-def test_requests_still_at_the_server_are_waited_for() -> None:
-    office = Office().awake()
-    office.step(SleepAsked(IDLE))
-    office.busy = 1
-    office.play(1)
-    assert not office.of(RunSleep)
-    office.busy = 0
-    office.play(0.2)
-    assert office.of(RunSleep)
-
-
-def test_requests_that_stay_at_the_server_call_the_sleep_off() -> None:
-    office = Office().awake()
-    office.busy = 1
-    office.step(SleepAsked(IDLE))
-    office.play(machine.DRAIN_LIMIT_S + 0.2)
-    assert office.state() is State.AWAKE
-    assert not office.of(RunSleep)
+def test_requests_still_at_the_server_are_waited_for_and_call_the_sleep_off_if_they_stay() -> None:
+    for leave in (True, False):
+        office = Office().awake()
+        office.step(SleepAsked(IDLE))
+        office.busy = 1
+        office.play(1)
+        assert not office.of(RunSleep)
+        office.busy = 0 if leave else 1
+        office.play(machine.DRAIN_LIMIT_S - 0.8)
+        assert bool(office.of(RunSleep)) is leave
+        assert office.state() is (State.FALLING_ASLEEP if leave else State.AWAKE)
 
 
 def test_a_request_before_the_command_calls_the_sleep_off() -> None:
@@ -304,9 +298,7 @@ def test_a_request_while_the_server_is_asked_calls_it_off_and_one_after_the_orde
     assert ordered.state() is State.FALLING_ASLEEP
 
 
-def test_a_server_that_accepts_and_never_falls_silent_does_not_sleep_and_alerts_at_the_limit() -> (
-    None
-):
+def test_a_server_that_never_falls_silent_is_not_asleep_and_alerts_at_the_limit() -> None:
     for sign, state in ((Sign.READY, State.AWAKE), (Sign.REFUSING, State.WAKING)):
         office = Office().accepted()
         office.play(TIMES.sleep_timeout_s - 1, sign)
@@ -316,19 +308,14 @@ def test_a_server_that_accepts_and_never_falls_silent_does_not_sleep_and_alerts_
         assert office.machine.alert == Reason("server.not_asleep", took_s=30), sign
 
 
-def test_silence_after_the_command_is_asleep() -> None:
-    office = Office().accepted()
-    office.play(4, Sign.READY)
-    office.play(2, Sign.SILENT)
-    assert office.state() is State.ASLEEP
-    assert office.machine.reason == IDLE
-    assert office.machine.fall.value_s == pytest.approx(4, abs=0.3)
-
-
-def test_silence_before_the_command_returns_is_asleep() -> None:
-    office = Office().commanded()
-    office.play(2, Sign.SILENT)
-    assert office.state() is State.ASLEEP
+def test_silence_after_the_order_is_asleep_whether_or_not_the_command_returned() -> None:
+    for reach in (Office.commanded, Office.accepted):
+        office = reach(Office())
+        office.play(4, Sign.READY)
+        office.play(2, Sign.SILENT)
+        assert office.state() is State.ASLEEP, reach
+        assert office.machine.reason == IDLE, reach
+        assert office.machine.fall.value_s == pytest.approx(4, abs=0.3), reach
 
 
 def test_falling_takes_no_less_than_no_time_where_it_was_silent_before_the_order() -> None:
@@ -350,16 +337,6 @@ def test_a_probe_that_began_before_it_was_up_is_no_doubt_about_it() -> None:
     assert office.machine.inhibitors(office.now_s) == []
     office.see(Sign.SILENT)
     assert office.machine.inhibitors(office.now_s) == [Reason("server.just_failed")]
-
-
-def test_a_refusal_keeps_it_awake_with_the_servers_words() -> None:
-    office = Office().commanded()
-    office.step(SleepAnswered(Answer.REFUSED, BUSY))
-    assert office.state() is State.AWAKE
-    assert office.machine.reason == BUSY
-    [inhibitor] = office.machine.inhibitors(office.now_s)
-    assert inhibitor == Reason("server.asked_again", why=BUSY, again_s=60)
-    assert office.machine.alert is None
 
 
 def test_a_sleep_after_a_refusal_ends_what_the_refusal_said() -> None:
@@ -390,12 +367,17 @@ def test_each_refusal_in_a_row_is_waited_out_longer_up_to_a_bound() -> None:
     assert waits == pytest.approx([60, 120, 240, 480, 900, 900])
 
 
-def test_a_failed_command_keeps_it_awake_and_alerts() -> None:
-    office = Office().commanded()
-    changed = own_words("the host key changed")
-    office.step(SleepAnswered(Answer.FAILED, changed))
-    assert office.state() is State.AWAKE
-    assert office.machine.alert == changed
+def test_a_refused_or_failed_command_keeps_it_awake_with_its_words_and_a_failed_one_alerts() -> (
+    None
+):
+    for answer, alert in ((Answer.REFUSED, None), (Answer.FAILED, BUSY)):
+        office = Office().commanded()
+        office.step(SleepAnswered(answer, BUSY))
+        assert office.state() is State.AWAKE, answer
+        assert office.machine.reason == BUSY, answer
+        [inhibitor] = office.machine.inhibitors(office.now_s)
+        assert inhibitor == Reason("server.asked_again", why=BUSY, again_s=60), answer
+        assert office.machine.alert == alert, answer
 
 
 def test_a_request_while_it_falls_asleep_waits_for_silence_and_then_wakes_it() -> None:
@@ -433,9 +415,7 @@ def test_a_server_that_wakes_before_its_silence_lasted_is_awake_at_once() -> Non
     assert office.state() is State.AWAKE
 
 
-def test_who_waits_does_not_wait_the_whole_limit_and_a_server_that_sleeps_after_all_is_woken() -> (
-    None
-):
+def test_who_waits_does_not_wait_the_whole_limit_for_a_sleep_that_may_yet_come() -> None:
     office = Office().accepted()
     office.step(WakeAsked(WAKE_REQUEST))
     office.play(2 * TIMES.sleep_expect_s + machine.SILENT_S + 0.2, Sign.READY)
@@ -461,33 +441,19 @@ def test_a_server_that_wakes_by_itself_is_awake() -> None:
     assert office.machine.reason == Reason("server.woke_itself")
 
 
-def test_the_packet_is_the_first_effect_of_a_wake() -> None:
-    office = Office().asleep()
-    done = office.step(WakeAsked(WAKE_REQUEST))
-    assert done[0] == SendWake()
-    assert WakeOpened(WAKE_REQUEST) in done
-    assert office.machine.reason == WAKE_REQUEST.why
-
-
 # Waking and trouble
 
 
-def test_calls_are_repeated_until_it_answers() -> None:
+def test_calls_are_repeated_until_it_answers_and_what_the_wake_took_is_recorded() -> None:
     office = Office().waking()
     office.play(1.3, Sign.SILENT)
     assert len(office.of(SendWake)) == 3
     office.see(Sign.READY)
+    assert office.closed() == [WakeClosed("up", pytest.approx(1.3), 3)]
+    assert office.machine.wake.value_s == pytest.approx(1.3)
     office.clear()
     office.play(10, Sign.READY)
     assert not office.of(SendWake)
-
-
-def test_a_wakes_duration_and_packets_are_recorded_and_its_duration_expected_from_then_on() -> None:
-    office = Office().waking()
-    office.play(1.3, Sign.SILENT)
-    office.see(Sign.READY)
-    assert office.closed() == [WakeClosed("up", pytest.approx(1.3), 3)]
-    assert office.machine.wake.value_s == pytest.approx(1.3)
 
 
 def test_the_countdown_follows_the_expected_wake_time() -> None:
@@ -496,16 +462,11 @@ def test_the_countdown_follows_the_expected_wake_time() -> None:
     assert office.machine.eta_s(office.now_s) == pytest.approx(4)
 
 
-def test_asking_again_while_waking_adds_no_packet() -> None:
-    office = Office().waking()
-    assert office.step(WakeAsked(WAKE_REQUEST)) == []
-
-
 def test_a_machine_that_boots_is_waited_for() -> None:
     office = Office().waking()
     office.play(1, Sign.REFUSING)
     office.play(0.4, Sign.UNFIT)
-    assert office.state() is State.WAKING
+    assert office.states() == [State.WAKING]
     office.see(Sign.READY)
     assert office.state() is State.AWAKE
 
@@ -552,32 +513,22 @@ def test_trouble_ends_when_it_answers() -> None:
 # Mode
 
 
-def test_the_mode_awake_is_an_inhibitor_for_its_own_reason() -> None:
+def test_the_mode_awake_is_an_inhibitor_for_its_own_reason_until_its_time_is_over() -> None:
     office = Office().awake()
     until = Reason("server.kept_awake_until", until_at_s=1.8e9)
-    office.step(ModeSet(awake=True, reason=until))
+    office.step(ModeSet(awake=True, until_s=office.now_s + 10, reason=until))
     assert office.machine.inhibitors(office.now_s) == [until]
     assert office.step(SleepAsked(IDLE)) == []
-
-
-def test_the_mode_awake_ends_with_its_time() -> None:
-    office = Office().awake()
-    office.step(ModeSet(awake=True, until_s=office.now_s + 10))
     office.now_s += 10
     assert office.machine.inhibitors(office.now_s) == []
 
 
-def test_the_mode_awake_wakes_a_sleeping_server() -> None:
-    office = Office().asleep()
-    office.step(ModeSet(awake=True))
-    assert office.state() is State.WAKING
-
-
-def test_a_server_kept_awake_that_is_found_asleep_at_the_start_is_woken() -> None:
-    office = Office(slept=True)
-    office.step(ModeSet(awake=True))
-    office.play(2, Sign.SILENT)
-    assert office.state() is State.WAKING
+def test_the_mode_awake_wakes_a_server_that_sleeps_or_is_found_asleep_at_the_start() -> None:
+    for office in (Office().asleep(), Office(slept=True)):
+        before = office.state()
+        office.step(ModeSet(awake=True))
+        office.play(1.5, Sign.SILENT)
+        assert office.state() is State.WAKING, before
 
 
 def test_a_server_that_is_not_awake_is_not_put_to_sleep() -> None:
@@ -690,13 +641,6 @@ def test_a_server_that_answers_is_awake_in_the_end(
     assert office.machine.pending is None
 
 
-def test_a_wake_asked_is_never_without_a_timer() -> None:
-    for reach in (Office.commanded, Office.accepted, Office.asleep, Office.trouble):
-        office = reach(Office())
-        office.step(WakeAsked(WAKE_REQUEST))
-        assert office.machine.next_s < math.inf
-
-
 # The ladder
 
 PACKETS = Rung("etherwake", 0.5, 3, key="e")
@@ -727,16 +671,11 @@ def test_a_rung_that_fails_is_passed_over_at_once_with_its_reason() -> None:
     assert PassedOver(over) in done
 
 
-def test_the_reason_says_which_rung_woke_it() -> None:
+def test_the_reason_says_which_rung_woke_it_and_the_next_wake_starts_with_it() -> None:
     office = Office(rungs=(PACKETS, BMC)).waking()
     office.play(4.5, Sign.SILENT)
     office.see(Sign.READY)
     assert office.machine.reason == Reason("server.up_after_by", took_s=4.5, rung="ipmi")
-
-
-def test_the_next_wake_starts_with_what_worked() -> None:
-    office = Office(rungs=(PACKETS, BMC)).waking()
-    office.play(4.5, Sign.SILENT)
     office.waking()
     assert calls(office) == ["ipmi"]
 
