@@ -47,11 +47,16 @@ def test_what_was_written_before_ntp_came_is_moved_to_when_it_was(box: Box) -> N
         assert box.read(f"SELECT t_s FROM {table}") == [(START_S + 100,)]
 
 
-def test_the_correction_is_recorded(box: Box, said: list[str]) -> None:
+def test_a_correction_is_recorded_and_new_seconds_get_the_right_time_from_then_on(
+    box: Box, said: list[str]
+) -> None:
     ntp_comes(box, START_S)
     [(t_s, what, shift_s, since_s)] = box.read("SELECT t_s, what, shift_s, since_s FROM clock")
     assert (t_s, what, shift_s, since_s) == (START_S, "corrected", START_S - FACTORY_S, FACTORY_S)
     assert "clock was set" in said[-1]
+    box.meter(10)  # the house's clock, by which meters go, does not step
+    box.history.flush()
+    assert box.seconds() == list(range(START_S, START_S + 10))
 
 
 def test_traffic_is_moved_by_whole_minutes(box: Box) -> None:
@@ -63,13 +68,6 @@ def test_traffic_is_moved_by_whole_minutes(box: Box) -> None:
     assert [n for _, n in found] == [1, 1, 1]
     assert all(abs(t - START_S - 60 * i) <= 60 for i, (t, _) in enumerate(found))
     assert box.read("SELECT sum(requests) FROM traffic_hours") == [(3,)]
-
-
-def test_new_seconds_get_the_right_time_from_then_on(box: Box) -> None:
-    ntp_comes(box, START_S)
-    box.meter(10)  # the house's clock, by which meters go, does not step
-    box.history.flush()
-    assert box.seconds() == list(range(START_S, START_S + 10))
 
 
 def test_what_another_boot_wrote_is_not_moved(tmp_path: Path) -> None:

@@ -41,19 +41,18 @@ def test_the_states_of_a_range_are_cut_to_it(box: Box, db: sqlite3.Connection) -
     ]
 
 
-def test_a_state_that_began_long_before_the_range_is_known(
+def test_a_state_is_known_from_its_transition_on_and_nothing_before_the_first(
     box: Box, db: sqlite3.Connection
 ) -> None:
     change(box, State.FALLING_ASLEEP, State.ASLEEP, 0)
-    found = timeline.stretches(db, "web", START_S + 5000, START_S + 6000)
-    assert kinds(found) == [("asleep", 1000)]
-
-
-def test_before_the_first_transition_nothing_is_said(box: Box, db: sqlite3.Connection) -> None:
-    change(box, State.FALLING_ASLEEP, State.ASLEEP, 0)
-    assert timeline.stretches(db, "web", START_S - 100, START_S) == []
-    [only] = timeline.stretches(db, "web", START_S - 100, START_S + 50)
-    assert (only.t_s, only.end_s) == (START_S, START_S + 50)
+    for from_s, to_s, expected in (
+        (-100, 0, []),
+        (-100, 50, [(START_S, START_S + 50)]),
+        (5000, 6000, [(START_S + 5000, START_S + 6000)]),
+    ):
+        found = timeline.stretches(db, "web", START_S + from_s, START_S + to_s)
+        assert [(s.t_s, s.end_s) for s in found] == expected, from_s
+        assert all(s.state == "asleep" for s in found), from_s
 
 
 def test_after_a_controller_was_cut_off_nothing_is_known_until_the_next_start(
@@ -110,9 +109,6 @@ def test_shares_of_a_range_add_up_to_it(box: Box, db: sqlite3.Connection) -> Non
     asleep_s = sum(s.end_s - s.t_s for s in found if s.state == "asleep")
     assert sum(p["seconds"].get("asleep", 0) for p in parts) == pytest.approx(asleep_s)
     assert sum(p["changes"] for p in parts) == sum(1 for s in found if s.t_s > from_s)
-
-
-def test_shares_of_what_is_not_known_are_empty() -> None:
     assert [p["seconds"] for p in timeline.shares([], 0, 100, 4)] == [{}, {}, {}, {}]
 
 

@@ -122,14 +122,11 @@ def test_who_fell_asleep_after_it_is_not_woken_for_it_again() -> None:
     assert known().due(DUE_S + HOUR_S, DUE_S + 1, WAKE_S) is None
 
 
-def test_the_box_looks_again_when_it_must_wake_it() -> None:
+def test_the_box_looks_again_when_it_must_wake_it_if_there_is_anything_to_wake_it_for() -> None:
     assert known().change_s(NOW_S, WAKE_S) == BACKUP.in_s - LEAD_S
-
-
-def test_without_one_there_is_nothing_to_look_for() -> None:
-    found = Appointments(Settings(), UTC)
-    assert found.change_s(NOW_S, WAKE_S) == math.inf
-    assert found.due(NOW_S, NOW_S - HOUR_S, WAKE_S) is None
+    none = Appointments(Settings(), UTC)
+    assert none.change_s(NOW_S, WAKE_S) == math.inf
+    assert none.due(NOW_S, NOW_S - HOUR_S, WAKE_S) is None
 
 
 # The server's own clock

@@ -176,11 +176,12 @@ def test_a_lone_program_comes_back_ten_times_before_it_is_over() -> None:
     assert not made.over(PROGRAM)
 
 
-def test_time_that_is_not_paid_is_on_nobodys_account() -> None:
-    made = shares(awake_s=100)
-    for t_s in range(1000):
-        made.pass_time(float(t_s), 1, [Use(STRANGER, 1)], paid=False)
-    assert not made.over(STRANGER)
+def test_time_that_is_not_paid_or_that_nobody_looked_is_on_nobodys_account() -> None:
+    for times, paid in ((range(1000), False), ((0, 5000), True)):
+        made = shares(awake_s=100)
+        for t_s in times:
+            made.pass_time(float(t_s), 1, [Use(STRANGER, 1)], paid=paid)
+        assert not made.over(STRANGER), paid
 
 
 def test_many_addresses_of_a_network_pay_together() -> None:
@@ -274,22 +275,16 @@ def test_a_robot_that_waits_for_a_wake_is_whom_it_is_woken_for() -> None:
     assert made.over(ROBOT)
 
 
-def test_a_server_that_nobody_asked_for_is_awake_for_the_office() -> None:
-    made = shares(awake_s=100)
-    made.slept(0.0)
-    made.woke(5.0)
-    assert made.others_since_s(9.0) == 5.0
-    passed(made, 1000, [])
-    assert made.spent == ()
-
-
-def test_nobody_pays_for_the_wake_by_hand_that_follows_his_visit() -> None:
-    made = shares(awake_s=100)
-    made.ask(0.0, VISITOR, awake=True)
-    made.slept(50.0)
-    made.woke(60.0)
-    passed(made, 1000, [])
-    assert not made.over(VISITOR)
+def test_a_server_that_nobody_asked_for_is_awake_for_the_office_whoever_came_before() -> None:
+    for visits in ((), (VISITOR,)):
+        made = shares(awake_s=100)
+        for party in visits:
+            made.ask(0.0, party, awake=True)
+        made.slept(50.0)
+        made.woke(60.0)
+        assert made.others_since_s(64.0) == 60.0
+        passed(made, 1000, [])
+        assert made.spent == ()
 
 
 def test_the_day_after_the_accounts_are_empty() -> None:
@@ -316,13 +311,6 @@ def test_another_limit_holds_for_the_day_that_is_under_way() -> None:
     assert not made.over(STRANGER)
     made.configure(Settings(awake_s=50))
     assert made.over(STRANGER)
-
-
-def test_a_time_that_nobody_looked_is_on_nobodys_account() -> None:
-    made = shares(awake_s=100)
-    made.pass_time(0.0, 1, [Use(STRANGER, 1)], paid=True)
-    made.pass_time(5000.0, 1, [Use(STRANGER, 1)], paid=True)
-    assert not made.over(STRANGER)
 
 
 @pytest.mark.parametrize("robot", [ROBOT, OWN_ROBOT])
