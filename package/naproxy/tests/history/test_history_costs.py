@@ -24,32 +24,31 @@ def read(box: Box, db: sqlite3.Connection) -> tuple[costs.Curve, list[timeline.S
     return power, timeline.stretches(db, "web", START_S, box.wall_s)
 
 
-def test_energy_between_two_times_is_that_of_the_seconds(box: Box, db: sqlite3.Connection) -> None:
+def test_energy_between_two_times_is_that_of_the_seconds_and_a_gap_adds_nothing(
+    box: Box, db: sqlite3.Connection
+) -> None:
     cycle(box)
-    power, _ = read(box, db)
-    assert power.between(START_S, box.wall_s) == (1200 * 2 + 600 * 40, 1800)
-    assert power.between(START_S + 30, START_S + 90) == (120, 60)
-    assert power.between(START_S - 900, START_S) == (0, 0)
-
-
-def test_a_gap_adds_nothing_and_is_not_covered(box: Box, db: sqlite3.Connection) -> None:
-    box.meter(60, ON_MW)
     box.pass_s(3600)
     box.meter(60, ON_MW)
     power, _ = read(box, db)
-    assert power.between(START_S, box.wall_s) == (4800, 120)
-    assert power.between(START_S + 600, START_S + 1200) == (0, 0)
+    for from_s, to_s, expected in (
+        (0, 1800, (1200 * 2 + 600 * 40, 1800)),
+        (30, 90, (120, 60)),
+        (-900, 0, (0, 0)),
+        (2400, 3000, (0, 0)),
+        (0, 5460, (1200 * 2 + 660 * 40, 1860)),
+    ):
+        assert power.between(START_S + from_s, START_S + to_s) == expected, (from_s, to_s)
 
 
-def test_the_power_asleep_is_measured(box: Box, db: sqlite3.Connection) -> None:
-    cycle(box)
-    assert costs.asleep_w(*read(box, db)) == pytest.approx(2.0)
-
-
-def test_the_power_asleep_is_not_known_from_a_minute(box: Box, db: sqlite3.Connection) -> None:
+def test_the_power_asleep_is_measured_and_not_known_from_a_minute(
+    box: Box, db: sqlite3.Connection
+) -> None:
     box.journal.transition("web", State.FALLING_ASLEEP, State.ASLEEP, own_words("idle"))
     box.meter(120, OFF_MW)
     assert costs.asleep_w(*read(box, db)) is None
+    box.meter(1080, OFF_MW)
+    assert costs.asleep_w(*read(box, db)) == pytest.approx(2.0)
 
 
 def charged(box: Box, db: sqlite3.Connection, wakes: list[dict[str, Any]]) -> list[dict[str, Any]]:

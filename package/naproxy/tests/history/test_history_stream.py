@@ -57,6 +57,7 @@ def tick(box: Box, batches: int) -> None:
 
 
 def read(box: Box) -> recorded.Requests:
+    box.history.flush()
     found: recorded.Requests = answer(box, recorded.requests, "web", 0, box.wall_s + 1e6)
     return found
 
@@ -103,7 +104,6 @@ def test_a_request_keeps_its_time_class_need_and_wait(box: Box) -> None:
     box.pass_s(1.25)
     ask(box, klass=Klass.API, flags=page.E_PAGE_LOAD)
     ask(box, outcome=Outcome.WAITING_PAGE, flags=page.E_NEEDED | page.E_DELAYED)
-    box.history.flush()
     found = read(box)
     assert list(found.t_s) == pytest.approx([begun_s, begun_s + 1.2, begun_s + 1.2])
     assert list(found.flags) == [
@@ -121,7 +121,6 @@ def test_robots_questions_for_the_state_and_requests_over_a_share_are_left_out(b
     ask(box, outcome=Outcome.STATUS)
     ask(box, outcome=Outcome.SPENT, flags=page.E_SPENT | page.E_NEEDED)
     ask(box, outcome=Outcome.FETCH, flags=page.E_SPENT | page.E_NEEDED)
-    box.history.flush()
     assert len(read(box)) == 0
 
 
@@ -129,7 +128,6 @@ def test_what_comes_in_one_block_by_several_batches_is_all_there(box: Box) -> No
     for n in range(25):
         ask(box, client=n % 3)
         tick(box, 1)
-    box.history.flush()
     found = read(box)
     assert len(found) == 25
     assert list(found.t_s) == sorted(found.t_s)
@@ -140,7 +138,7 @@ def test_it_is_written_with_the_rare_batches_only(box: Box) -> None:
     tick(box, SYNC_EVERY - 1)
     assert box.read("SELECT count(*) FROM request_blocks") == [(0,)]
     tick(box, 1)
-    assert len(read(box)) == 1
+    assert box.read("SELECT sum(requests) FROM request_blocks") == [(1,)]
 
 
 def test_a_request_that_ends_late_is_in_the_block_it_began_in(box: Box) -> None:
@@ -148,7 +146,6 @@ def test_a_request_that_ends_late_is_in_the_block_it_began_in(box: Box) -> None:
     tick(box, SYNC_EVERY * 2)
     ask(box, ago_s=box.wall_s - begun_s)
     ask(box)
-    box.history.flush()
     assert list(read(box).t_s) == pytest.approx([begun_s, box.wall_s])
 
 
@@ -160,7 +157,6 @@ def test_after_a_restart_it_goes_on_and_nothing_is_twice(box: Box) -> None:
     ask(box, client=1, ago_s=1e-3)  # the ring still has it
     box.pass_s(120)
     ask(box, client=1)
-    box.history.flush()
     found = read(box)
     assert len(found) == 3
     assert list(found.client) == [0, 1, 2]
@@ -194,7 +190,6 @@ def test_when_the_clock_is_set_what_was_a_guess_moves(box: Box) -> None:
     tick(box, 1)
     asked_s, now_s = box.wall_s - 60, box.wall_s
     tick(box, 15)
-    box.history.flush()
     found = read(box)
     assert [round(t - asked_s) for t in found.t_s] == pytest.approx([0, 0], abs=4)
     assert len(set(found.client)) == 2

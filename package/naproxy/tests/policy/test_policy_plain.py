@@ -21,7 +21,7 @@ def request(t_s: float, *, needs: bool = True, klass: Klass = Klass.PERSON) -> R
     return Request(t_s, 1, klass, needs, page_load=False)
 
 
-def test_a_timeout_counts_from_the_last_need() -> None:
+def test_a_timeout_counts_from_the_last_need_or_wake() -> None:
     made = policy.make(timeout.Settings(idle_s=60), SETUP)
     made.request(request(1000))
     made.request(request(1030, needs=False))
@@ -30,6 +30,8 @@ def test_a_timeout_counts_from_the_last_need() -> None:
     assert (decision.sleep, decision.check_at_s) == (False, 1060)
     assert decision.reason == Reason("policy.idle_of", idle_s=50, least_s=60)
     assert made.decide(1060).sleep
+    made.observed(1100, State.AWAKE)
+    assert not made.decide(1101).sleep
 
 
 def test_a_tool_that_polls_sees_it_at_its_next_tick() -> None:
@@ -45,11 +47,6 @@ def test_robots_count_where_a_tool_does_not_know_them() -> None:
     assert not made.decide(1050).sleep
 
 
-def test_after_a_wake_it_is_not_idle() -> None:
-    made = policy.make(timeout.Settings(idle_s=60), SETUP)
-    made.request(request(1000))
-    made.observed(1100, State.AWAKE)
-    assert not made.decide(1101).sleep
 
 
 def opened(hour: float, setup: policy.Setup = SETUP, **changes: Any) -> bool:

@@ -27,19 +27,16 @@ def test_a_server_that_was_never_commissioned_is_not_armed_whoever_visits() -> N
     assert "naproxy commission web" in str(UNPROVEN)
 
 
-def test_a_proven_server_waits_for_the_first_visitor_through_the_box() -> None:
-    made = waiting()
-    made.prove()
-    assert made.why_not == WAITS
-    made.live.visited(1e9, None)
-    assert made.why_not is None
+def test_a_proven_server_waits_for_the_first_visitor_through_the_box_or_a_persons_word() -> None:
+    seen, confirmed = waiting(), waiting()
+    for made in (seen, confirmed):
+        made.prove()
+        assert made.why_not == WAITS
+    seen.live.visited(1e9, None)
+    confirmed.live.confirm(1e9)
+    assert (seen.why_not, confirmed.why_not) == (None, None)
 
 
-def test_a_person_can_confirm_that_visitors_come_through_the_box() -> None:
-    made = waiting()
-    made.prove()
-    made.live.confirm(1e9)
-    assert made.why_not is None
 
 
 def test_a_server_that_the_configuration_vouches_for_waits_for_no_visitor() -> None:

@@ -21,18 +21,13 @@ def test_nobody_was_seen_at_first() -> None:
     assert (Around().on(DAY), Around().total, Around().blind(DAY)) == (0, 0, None)
 
 
-def test_who_is_still_connected_is_no_new_visit() -> None:
+def test_who_is_still_connected_is_no_new_visit_and_who_is_back_after_half_an_hour_is() -> None:
     around = Around()
     for t_s, number in ((0.0, 2), (60.0, 3), (120.0, 1), (180.0, 2)):
         around.connected(t_s, DAY, number)
     assert (around.on(DAY), around.total) == (4, 4)
-
-
-def test_who_is_back_after_half_an_hour_is() -> None:
-    around = Around()
-    for t_s in (0.0, SILENT_S):
-        around.connected(t_s, DAY, 2)
-    assert around.on(DAY) == 4
+    around.connected(180.0 + SILENT_S, DAY, 2)
+    assert around.on(DAY) == 6
 
 
 def test_who_stays_over_midnight_counts_on_both_days_and_once_in_all() -> None:
@@ -84,26 +79,18 @@ def test_one_person_through_the_box_ends_it() -> None:
     assert not around.through(DAY + 3)
 
 
-def test_what_the_server_counts_is_taken_once() -> None:
+def test_what_the_server_counts_is_taken_once_and_on_from_where_it_begins_anew() -> None:
     around = Around()
-    assert around.counted(DAY, "a", 2, 2)
-    assert not around.counted(DAY, "a", 2, 2)
-    assert around.counted(DAY, "a", 5, 1)
-    assert (around.on(DAY), around.total) == (5, 5)
-
-
-def test_a_server_that_counts_anew_is_counted_on() -> None:
-    around = Around()
-    around.counted(DAY, "a", 5, 0)
-    around.counted(DAY, "b", 2, 0)
-    assert (around.on(DAY), around.total) == (7, 7)
-
-
-def test_a_count_that_goes_back_brings_nobody_and_is_counted_on_from_there() -> None:
-    around = Around()
-    for visits in (5, 1, 2):
-        around.counted(DAY, "a", visits, 0)
-    assert around.total == 6
+    for run, visits, here, news, total in (
+        ("a", 2, 2, True, 2),
+        ("a", 2, 2, False, 2),
+        ("a", 5, 1, True, 5),
+        ("b", 2, 0, True, 7),  # it counts anew
+        ("b", 1, 0, True, 7),  # a count that goes back brings nobody
+        ("b", 3, 0, True, 9),
+    ):
+        assert around.counted(DAY, run, visits, here) is news, (run, visits)
+        assert (around.on(DAY), around.total) == (total, total), (run, visits)
 
 
 def test_a_count_of_nobody_begins_no_days_without_a_person() -> None:

@@ -120,6 +120,12 @@ class Office:
         return self.commissioning.status(self.now_s)
 
 
+def assert_failed(office: Office, cycle: int, why: Reason, *, disproved: bool) -> None:
+    made = office.commissioning
+    reason = Reason("server.in_cycle", cycle=cycle, cycles=5, why=why)
+    assert (made.phase, made.reason, made.disproved) == (Phase.FAILED, reason, disproved)
+
+
 @pytest.fixture(scope="module")
 def passed() -> Office:
     """One whose server woke every time."""
@@ -133,11 +139,13 @@ def test_a_server_that_wakes_every_time_is_armed(passed: Office) -> None:
     assert passed.state is State.AWAKE
 
 
-def test_times_are_measured_by_the_probe_and_by_ping(passed: Office) -> None:
+def test_times_and_mean_power_of_each_cycle_are_measured(passed: Office) -> None:
     for cycle in passed.commissioning.cycles:
         assert (cycle.fell_s, cycle.rose_s) == (FALL_S, RISE_S)
         assert cycle.fell_ping_s == pytest.approx(FALL_S, abs=EVERY_S + 0.02)
         assert cycle.rose_ping_s == pytest.approx(RISE_S, abs=EVERY_S + 0.02)
+        assert cycle.awake_w == pytest.approx(ON_W, rel=0.05)
+        assert cycle.asleep_w == pytest.approx(OFF_W, rel=0.1)
 
 
 def test_the_whiles_differ_so_that_watts_and_joules_can_be_told_apart(passed: Office) -> None:
@@ -158,12 +166,6 @@ def test_power_and_switch_cost_are_recovered_from_a_meter_with_noise() -> None:
         assert fit[name]["value"] == pytest.approx(truth, rel=0.05, abs=0.2)
 
 
-def test_the_mean_power_in_each_state_is_told(passed: Office) -> None:
-    [first, *_] = passed.commissioning.cycles
-    assert first.awake_w == pytest.approx(ON_W, rel=0.05)
-    assert first.asleep_w == pytest.approx(OFF_W, rel=0.1)
-
-
 def test_without_a_meter_times_are_measured_all_the_same() -> None:
     office = Office()
     office.meter = None
@@ -181,31 +183,23 @@ def test_a_meter_that_was_silent_for_long_gives_no_energy() -> None:
     assert all(cycle.energy_j is None for cycle in office.commissioning.cycles)
 
 
-def test_without_pings_the_times_are_those_of_the_probe_only() -> None:
-    office = Office()
-    office.pings = False
-    [first, *_] = office.play(1000).commissioning.cycles
-    assert (first.fell_ping_s, first.rose_ping_s) == (None, None)
-
-
-def test_a_firmware_that_answers_pings_is_not_taken_for_the_server() -> None:
-    office = Office()
-    office.firmware = True
-    office.play(1000)
-    assert office.commissioning.phase is Phase.PASSED
-    assert all(cycle.rose_ping_s is None for cycle in office.commissioning.cycles)
-    assert office.commissioning.notes == [Reason("server.firmware_pings")]
-    assert "rose_ping_s" not in office.status()["times"]  # type: ignore[operator]
+def test_without_pings_of_the_server_the_times_are_those_of_the_probe_only() -> None:
+    for firmware, notes in ((False, []), (True, [Reason("server.firmware_pings")])):
+        office = Office()
+        office.pings, office.firmware = firmware, firmware
+        office.play(1000)
+        assert office.commissioning.phase is Phase.PASSED, firmware
+        pings = {(c.fell_ping_s, c.rose_ping_s) for c in office.commissioning.cycles}
+        assert pings == {(None, None)}, firmware
+        assert office.commissioning.notes == notes, firmware
+        assert "rose_ping_s" not in office.status()["times"], firmware  # type: ignore[operator]
 
 
 def test_one_failed_wake_is_enough_not_to_arm_and_the_server_is_still_to_be_woken() -> None:
     office = Office().to(Phase.AWAKE).to(Phase.ASLEEP)
     office.wakes = False
     office.play(1000)
-    assert office.commissioning.phase is Phase.FAILED
-    assert office.commissioning.disproved
-    reason = Reason("server.in_cycle", cycle=2, cycles=5, why=NOT_UP)
-    assert office.commissioning.reason == reason
+    assert_failed(office, 2, NOT_UP, disproved=True)
     assert len(office.commissioning.cycles) == 1
     assert office.orders[-1] is Order.WAKE
 
@@ -265,11 +259,8 @@ def test_a_server_that_wakes_by_itself_each_time_is_not_armed() -> None:
     for _ in range(3):
         office.to(Phase.ASLEEP)
         office.enter(State.AWAKE, WOKE_ITSELF)
-    assert office.commissioning.phase is Phase.FAILED
     why = Reason("server.did_not_stay_asleep", times=3, why=WOKE_ITSELF)
-    reason = Reason("server.in_cycle", cycle=1, cycles=5, why=why)
-    assert office.commissioning.reason == reason
-    assert not office.commissioning.disproved
+    assert_failed(office, 1, why, disproved=False)
 
 
 def test_what_speaks_against_a_sleep_is_waited_for_and_told() -> None:
@@ -287,11 +278,8 @@ def test_what_speaks_against_a_sleep_for_long_ends_it_with_the_reason() -> None:
     kept = Reason("server.kept_awake")
     office.inhibitors = (kept, CONNECTIONS)
     office.play(PREPARE_S + 1)
-    assert office.commissioning.phase is Phase.FAILED
     why = Reason("server.cannot_sleep", why=together(kept, CONNECTIONS))
-    reason = Reason("server.in_cycle", cycle=1, cycles=5, why=why)
-    assert office.commissioning.reason == reason
-    assert not office.commissioning.disproved
+    assert_failed(office, 1, why, disproved=False)
 
 
 def test_after_the_end_nothing_is_asked_for_any_more() -> None:
@@ -299,8 +287,7 @@ def test_after_the_end_nothing_is_asked_for_any_more() -> None:
     office.orders.clear()
     office.enter(State.TROUBLE, NOT_UP)
     office.send(Passed())
-    assert office.orders == []
-    assert office.commissioning.phase is Phase.PASSED
+    assert (office.orders, office.commissioning.phase) == ([], Phase.PASSED)
 
 
 def test_progress_is_told() -> None:

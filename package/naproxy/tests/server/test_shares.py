@@ -103,7 +103,13 @@ def test_person_behind_the_address_of_a_program_that_is_over_is_not() -> None:
     assert made.visitor(STRANGER)
 
 
-def test_programs_of_a_network_keep_it_awake_for_half_an_hour() -> None:
+def test_addresses_of_a_network_pay_together_and_programs_of_it_half_an_hour() -> None:
+    made = shares(awake_s=100, network_awake_s=300)
+    for number in range(4):
+        passed(made, 75, [Use(Party(10 + number, 99), 1)])
+    assert made.over(Party(10, 99))
+    assert made.over(Party(1000, 99))
+    assert made.spent == (99,)
     made = shares()
     for address in range(10):
         passed(made, 180, [Use(Party(10 + address, 102, program=True), 1)])
@@ -182,15 +188,6 @@ def test_time_that_is_not_paid_or_that_nobody_looked_is_on_nobodys_account() -> 
         for t_s in times:
             made.pass_time(float(t_s), 1, [Use(STRANGER, 1)], paid=paid)
         assert not made.over(STRANGER), paid
-
-
-def test_many_addresses_of_a_network_pay_together() -> None:
-    made = shares(awake_s=100, network_awake_s=300)
-    for number in range(4):
-        passed(made, 75, [Use(Party(10 + number, 99), 1)])
-    assert made.over(Party(10, 99))
-    assert made.over(Party(1000, 99))
-    assert made.spent == (99,)
 
 
 def test_all_robots_pay_together_and_each_for_its_address_too() -> None:
