@@ -47,8 +47,6 @@ def test_robots_count_where_a_tool_does_not_know_them() -> None:
     assert not made.decide(1050).sleep
 
 
-
-
 def opened(hour: float, setup: policy.Setup = SETUP, **changes: Any) -> bool:
     made = policy.make(schedule.Settings(**changes), setup)
     made.request(request(MONDAY_S + hour * HOUR_S - 1000))

@@ -37,8 +37,6 @@ def test_a_proven_server_waits_for_the_first_visitor_through_the_box_or_a_person
     assert (seen.why_not, confirmed.why_not) == (None, None)
 
 
-
-
 def test_a_server_that_the_configuration_vouches_for_waits_for_no_visitor() -> None:
     assert waiting(trusted=True).why_not is None
 
