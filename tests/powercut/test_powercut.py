@@ -56,6 +56,7 @@ def kill_after(lived_s: int, data_dir: Path, progress: Progress, late_s: float) 
         finally:
             os._exit(1)
     while progress.begun_s < end_s:
+        assert os.waitpid(pid, os.WNOHANG) == (0, 0), "the writer ended by itself"
         time.sleep(0.0005)
     time.sleep(late_s)
     os.kill(pid, signal.SIGKILL)

@@ -60,18 +60,13 @@ def test_a_range_saves_what_its_parts_save(box: Box) -> None:
     assert whole.switches == parts.switches > 0
 
 
-def test_measured_energy_is_the_meters_own(box: Box) -> None:
+def test_measured_energy_is_the_meters_own_and_without_a_meter_states_say_nearly_the_same(
+    box: Box,
+) -> None:
     sleep_and_wake(box)
-    whole = sums(box, WEB, HOUR_S, now_s(box))
-    assert whole.measured_j == pytest.approx(box.energy("minutes") / 1000)
-    assert whole.measured_s == HOURS * 3600
-    assert whole.modelled_s == 0
-
-
-def test_without_a_meter_states_say_nearly_the_same(box: Box) -> None:
-    sleep_and_wake(box)
-    measured = sums(box, WEB, HOUR_S, now_s(box))
-    modelled = sums(box, NO_METER, HOUR_S, now_s(box))
+    measured, modelled = (sums(box, source, HOUR_S, now_s(box)) for source in (WEB, NO_METER))
+    assert measured.measured_j == pytest.approx(box.energy("minutes") / 1000)
+    assert (measured.measured_s, measured.modelled_s) == (HOURS * 3600, 0)
     assert modelled.measured_s == 0
     switched_j = POWER.switch_j * modelled.switches
     assert modelled.gross_j == pytest.approx(measured.gross_j - switched_j, rel=0.01)

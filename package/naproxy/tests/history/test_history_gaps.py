@@ -83,13 +83,6 @@ def test_who_needs_no_server_ends_no_gap(box: Box) -> None:
     assert buckets(found(box)) == {60: 1}
 
 
-def test_before_the_first_request_and_after_the_last_is_no_gap(box: Box) -> None:
-    passes(box, 7000)
-    asks(box)
-    passes(box, 7000)
-    assert buckets(found(box)) == {}
-
-
 def is_off(box: Box, seconds: float) -> None:
     box.stop()
     box.pass_s(seconds)

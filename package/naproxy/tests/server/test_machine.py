@@ -221,7 +221,7 @@ def test_a_wrong_status_is_the_servers_own_affair() -> None:
     assert office.states() == []
 
 
-def test_a_server_gone_without_our_command_is_unknown_and_then_woken_or_awake_again() -> None:
+def test_a_server_gone_without_an_order_is_unknown_and_then_woken_or_awake_again() -> None:
     for sign, state in ((Sign.SILENT, State.WAKING), (Sign.READY, State.AWAKE)):
         office = Office().awake()
         office.play(2, Sign.SILENT)
@@ -258,7 +258,7 @@ def test_varnish_is_told_before_the_server_is() -> None:
     assert RunSleep() in office.effects
 
 
-def test_requests_still_at_the_server_are_waited_for_and_call_the_sleep_off_if_they_stay() -> None:
+def test_requests_at_the_server_are_waited_for_and_call_the_sleep_off_if_they_stay() -> None:
     for leave in (True, False):
         office = Office().awake()
         office.step(SleepAsked(IDLE))
@@ -271,28 +271,19 @@ def test_requests_still_at_the_server_are_waited_for_and_call_the_sleep_off_if_t
         assert office.state() is (State.FALLING_ASLEEP if leave else State.AWAKE)
 
 
-def test_a_request_before_the_command_calls_the_sleep_off() -> None:
-    office = Office().awake()
-    office.step(SleepAsked(IDLE))
-    office.step(WakeAsked(WAKE_REQUEST))
-    assert office.state() is State.AWAKE
-    assert not office.of(RunSleep)
-    assert [each.outcome for each in office.closed()] == ["stayed awake"]
-
-
-def test_a_request_while_the_server_is_asked_calls_it_off_and_one_after_the_order_does_not() -> (
-    None
-):
-    office = Office().awake()
-    office.step(SleepAsked(IDLE))
-    office.play(machine.DRAIN_S)
-    assert office.of(RunSleep)
-    office.step(WakeAsked(WAKE_REQUEST))
-    assert office.state() is State.AWAKE
-    # Nothing was ordered, so nobody has to watch whether it is obeyed.
-    assert office.of(Probe)[-1] == Probe(TIMES.interval_s)
-    office.step(SleepOrdered())
-    assert office.state() is State.AWAKE
+def test_a_request_before_the_order_calls_the_sleep_off_and_one_after_it_does_not() -> None:
+    for asked in (False, True):
+        office = Office().awake()
+        office.step(SleepAsked(IDLE))
+        office.play(machine.DRAIN_S if asked else 0)
+        assert bool(office.of(RunSleep)) is asked
+        office.step(WakeAsked(WAKE_REQUEST))
+        assert office.state() is State.AWAKE, asked
+        assert [each.outcome for each in office.closed()] == ["stayed awake"], asked
+        # Nothing was ordered, so nobody has to watch whether it is obeyed.
+        assert office.of(Probe)[-1] == Probe(TIMES.interval_s), asked
+        office.step(SleepOrdered())
+        assert office.state() is State.AWAKE, asked
     ordered = Office().commanded()
     ordered.step(WakeAsked(WAKE_REQUEST))
     assert ordered.state() is State.FALLING_ASLEEP
@@ -367,9 +358,7 @@ def test_each_refusal_in_a_row_is_waited_out_longer_up_to_a_bound() -> None:
     assert waits == pytest.approx([60, 120, 240, 480, 900, 900])
 
 
-def test_a_refused_or_failed_command_keeps_it_awake_with_its_words_and_a_failed_one_alerts() -> (
-    None
-):
+def test_a_refused_or_failed_command_keeps_it_awake_and_a_failed_one_alerts() -> None:
     for answer, alert in ((Answer.REFUSED, None), (Answer.FAILED, BUSY)):
         office = Office().commanded()
         office.step(SleepAnswered(answer, BUSY))
@@ -686,11 +675,6 @@ def test_trouble_comes_after_the_last_rung() -> None:
     assert office.state() is State.WAKING
     office.play(0.2, Sign.SILENT)
     assert office.state() is State.TROUBLE
-
-
-def test_the_button_of_a_sleeping_server_is_pressed() -> None:
-    office = Office(rungs=(BUTTON,)).waking()
-    assert calls(office) == ["gpio"]
 
 
 def test_the_button_of_a_server_that_nobody_put_to_sleep_is_not_pressed() -> None:

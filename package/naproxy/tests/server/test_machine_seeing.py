@@ -183,22 +183,17 @@ def test_alert_says_how_often_it_was_called_and_why_it_is_not_up() -> None:
         assert (alert.params["calls"], alert.params["why"]) == (4, why), why
 
 
-def test_the_alert_changes_when_the_trouble_does() -> None:
-    office = seeing(power_w=ON_W).fallen()
-    office.in_trouble()
-    office.power_w = ON_W
-    office.look(10, Sign.SILENT)
-    assert office.machine.alert
-    assert office.machine.alert.code == "server.still_not_up"
-    assert office.machine.alert.params["why"].code == "server.why_hangs_draws"
-
-
-def test_the_alert_does_not_change_for_another_figure() -> None:
+def test_the_alert_changes_when_the_trouble_does_and_not_for_another_figure() -> None:
     office = seeing(power_w=ON_W).fallen()
     first = office.in_trouble()
     office.power_w = OFF_W + 0.1
     office.look(10, Sign.SILENT)
     assert office.machine.alert == first
+    office.power_w = ON_W
+    office.look(10, Sign.SILENT)
+    assert office.machine.alert
+    assert office.machine.alert.code == "server.still_not_up"
+    assert office.machine.alert.params["why"].code == "server.why_hangs_draws"
 
 
 # Nobody is held up
