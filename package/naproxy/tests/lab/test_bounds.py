@@ -9,7 +9,7 @@ from naproxy.lab.estimate.cachemodel import CACHES
 from naproxy.lab.estimate.simulate import Simulation
 from naproxy.policy import Setup, schedule, teacher, thesis, timeout
 from naproxy.policy.base import Policy
-from traffic_maker import START_S, Asked, ask, chunks, days
+from traffic_maker import Asked, ask, chunks, days
 
 POWER = Power()
 WAKE_S, SLEEP_S, DELTA_S = 5.0, 4.0, 0.05
@@ -32,20 +32,24 @@ def saved_j(asleep_s: float, cycles: int = 1) -> float:
 EVENING = [ask(0), ask(1000), ask(1001), ask(4000), ask(4100)]
 
 
-def test_without_delays_a_server_that_wakes_on_arrival_never_sleeps() -> None:
-    assert bounds(EVENING).reactive(0.0, closed=False).saving_j == 0
-
-
-def test_the_budget_goes_to_the_gap_that_is_worth_most() -> None:
-    made = bounds(EVENING).reactive(0.2, closed=False)
-    assert made.saving_j == pytest.approx(saved_j(2999), rel=1e-3)
-
-
-def test_a_gap_costs_all_who_come_while_the_server_wakes() -> None:
-    # Three delays: 2995 s from the end of a wake on for one, 100 s for one, 1000 s for two.
-    assert bounds(EVENING).reactive(0.6, closed=False).saving_j == pytest.approx(
-        saved_j(2995 + 1000, 2), rel=1e-4
-    )
+@pytest.mark.parametrize(
+    ("fraction", "closed", "saved"),
+    [
+        # A server that wakes on arrival never sleeps if nobody may wait.
+        (0.0, False, 0.0),
+        # The budget goes to the gap that is worth most.
+        (0.2, False, saved_j(2999)),
+        # Three delays: 2995 s from the end of a wake on for one, 100 s for one, 1000 s for two.
+        (0.6, False, saved_j(2995 + 1000, 2)),
+        # In a closed loop a client costs once.
+        (0.4, True, saved_j(2995 + 1000, 2)),
+    ],
+)
+def test_a_gap_costs_all_who_come_while_the_server_wakes(
+    fraction: float, closed: bool, saved: float
+) -> None:
+    made = bounds(EVENING).reactive(fraction, closed=closed)
+    assert made.saving_j == pytest.approx(saved, rel=1e-3)
 
 
 def test_a_server_that_wakes_is_not_asleep() -> None:
@@ -61,14 +65,11 @@ def test_in_a_closed_loop_a_client_costs_once() -> None:
     )
 
 
-def test_waking_ahead_costs_a_wake_time_and_no_delay() -> None:
-    made = bounds(EVENING).pre_wake(0.0, closed=False)
-    assert made.saving_j == pytest.approx(saved_j(1000 + 2999 + 100 - 3 * LEAD_S, 3), rel=1e-3)
-
-
-def test_the_budget_saves_the_wake_time_where_it_can() -> None:
-    made = bounds(EVENING).pre_wake(0.2, closed=False)
-    assert made.saving_j == pytest.approx(saved_j(1000 + 2999 + 100 - 2 * LEAD_S, 3), rel=1e-3)
+def test_waking_ahead_costs_a_wake_time_where_the_budget_does_not_cover_it() -> None:
+    for fraction, wakes in ((0.0, 3), (0.2, 2)):
+        made = bounds(EVENING).pre_wake(fraction, closed=False)
+        expected_j = saved_j(1000 + 2999 + 100 - wakes * LEAD_S, 3)
+        assert made.saving_j == pytest.approx(expected_j, rel=1e-3), fraction
 
 
 def test_sleeping_to_the_end_of_the_log_delays_nobody() -> None:
@@ -197,7 +198,3 @@ def assert_bounded(asked: list[Asked], cache: str, wake_s: float, *, closed: boo
         saved = outcome.saving_j(POWER)
         assert saved <= limit(fraction, closed=closed).saving_j + 1e-6, policy.name
         assert saved <= made.idealised().saving_j + 1e-6, policy.name
-
-
-def test_start_of_the_tests_is_what_it_says() -> None:
-    assert chunks([ask(1.0)])[0].t_s[0] == START_S + 1

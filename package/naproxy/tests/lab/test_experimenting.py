@@ -1,6 +1,5 @@
 """`naproxy measure -- COMMAND`: clock, meter and processes are doubles, but where it says so."""
 
-import argparse
 import asyncio
 import csv
 import io
@@ -258,13 +257,10 @@ def test_what_follows_the_dashes_is_split_into_commands() -> None:
     ]
 
 
-@pytest.mark.parametrize("words", [[], ["--and"], ["a", "--and"], ["a", "--and", "--and", "b"]])
-def test_an_empty_command_is_refused(words: list[str]) -> None:
-    with pytest.raises(CommandError, match="a command is missing"):
-        split(words)
-
-
-def test_what_cannot_be_told_apart_by_a_letter_is_refused() -> None:
+def test_an_empty_command_and_more_than_letters_are_refused() -> None:
+    for words in ([], ["--and"], ["a", "--and"], ["a", "--and", "--and", "b"]):
+        with pytest.raises(CommandError, match="a command is missing"):
+            split(words)
     with pytest.raises(CommandError, match="at most 26"):
         split(["a", "--and"] * 26 + ["b"])
 
@@ -341,10 +337,3 @@ def test_a_server_that_may_be_put_to_sleep_is_not_measured(monkeypatch: pytest.M
         experimenting._kept_awake("/socket", "web")
     experimenting._kept_awake("/socket", "other")
     experimenting._kept_awake("/socket", "box")
-
-
-def test_options_have_the_issue_s_defaults() -> None:
-    parser = argparse.ArgumentParser()
-    experimenting.add_options(parser)
-    args = parser.parse_args([])
-    assert (args.runs, args.warm_up, args.paired) == (10, 1, False)

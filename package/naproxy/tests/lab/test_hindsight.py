@@ -72,14 +72,18 @@ def question(box: Box, **more: Any) -> Question:
     return Question.read({**SAID, "from_s": 0, "to_s": box.wall_s, **more})
 
 
+def answered(box: Box, **more: Any) -> dict[str, Any]:
+    with closing(open_(box)) as db:
+        return answer(db, question(box, **more))
+
+
 def row(found: dict[str, Any], policy: str) -> dict[str, Any]:
     return next(r for r in found["rows"] if r["policy"] == policy)
 
 
 def test_nobody_beats_the_bounds(box: Box) -> None:
     live(box, 40, random.Random(3))
-    with closing(open_(box)) as db:
-        found = answer(db, question(box))
+    found = answered(box)
     ideal = row(found, "idealised")["saving_gross"]
     reactive = row(found, "bound-reactive")["saving_gross"]
     assert 0 < reactive <= row(found, "bound-pre-wake")["saving_gross"] + 1e-9 <= ideal + 1e-6
@@ -91,19 +95,21 @@ def test_nobody_beats_the_bounds(box: Box) -> None:
 
 def test_it_is_what_the_estimators_functions_say_of_the_same_requests(box: Box) -> None:
     live(box, 30, random.Random(5))
-    with closing(open_(box)) as db:
-        found = answer(db, question(box))
-        span = found["span"]
-        with hindsight.traffic_of(db, "web", span["from_s"], span["to_s"]) as traffic:
-            simulation = Simulation(
-                timeout.Timeout(timeout.Settings(idle_s=300.0)),
-                RECORDED,
-                wake_s=5.0,
-                sleep_s=4.0,
-                closed=True,
-            )
-            for chunk in traffic:
-                simulation.feed(chunk)
+    found = answered(box)
+    span = found["span"]
+    with (
+        closing(open_(box)) as db,
+        hindsight.traffic_of(db, "web", span["from_s"], span["to_s"]) as traffic,
+    ):
+        simulation = Simulation(
+            timeout.Timeout(timeout.Settings(idle_s=300.0)),
+            RECORDED,
+            wake_s=5.0,
+            sleep_s=4.0,
+            closed=True,
+        )
+        for chunk in traffic:
+            simulation.feed(chunk)
     outcome = simulation.finish()
     five = row(found, "timeout-5m")
     assert five["energy_wh"] == pytest.approx(outcome.energy_j(SETUP.power) / 3600)
@@ -120,8 +126,7 @@ def test_the_idealised_model_is_equation_4_4_over_the_needs(box: Box) -> None:
         ask(box, outcome=Outcome.FETCH, flags=page.E_NEEDED)
         wait(box, 300)
     box.history.flush()
-    with closing(open_(box)) as db:
-        found = answer(db, question(box))
+    found = answered(box)
     times = idealised([300.0] * 30, 60.0)
     at_a_minute = next(r for r in found["thresholds"] if r["threshold_s"] == 60.0)
     always_j = 40.0 * (found["span"]["to_s"] - found["span"]["from_s"])
@@ -138,9 +143,8 @@ def test_what_it_would_have_cost_is_by_the_time_of_each_sleep(box: Box) -> None:
     live(box, 40, random.Random(3))
     asked = {"promise": {"f": 0.3, "delta_s": 1.0}, "time_zone": "UTC"}
     flat_rates = {"office": {"price_per_kwh": 0.4, "co2_g_per_kwh": 400}}
-    with closing(open_(box)) as db:
-        flat = answer(db, question(box, **asked, rates=flat_rates))
-        by_hour = answer(db, question(box, **asked, rates={"tariff": [NIGHT]}))
+    flat = answered(box, **asked, rates=flat_rates)
+    by_hour = answered(box, **asked, rates={"tariff": [NIGHT]})
     costs = flat["costs"]
     best = max(
         (each for each in flat["thresholds"] if each["delayed_fraction"] <= 0.3),
@@ -174,8 +178,7 @@ def test_where_no_timeout_keeps_the_promise_none_is_compared(box: Box) -> None:
 
 def test_a_larger_budget_never_saves_less(box: Box) -> None:
     live(box, 30, random.Random(7))
-    with closing(open_(box)) as db:
-        found = answer(db, question(box))
+    found = answered(box)
     for name in ("bound-reactive", "bound-pre-wake"):
         saved = [r["saving_gross"] for r in found["budgets"] if r["policy"] == name]
         assert len(saved) == len(hindsight.FRACTIONS)
@@ -184,9 +187,7 @@ def test_a_larger_budget_never_saves_less(box: Box) -> None:
 
 def test_another_server_changes_what_is_saved(box: Box) -> None:
     live(box, 30, random.Random(9))
-    with closing(open_(box)) as db:
-        slow = answer(db, question(box, wake_s=60.0))
-        fast = answer(db, question(box, wake_s=0.2))
+    slow, fast = answered(box, wake_s=60.0), answered(box, wake_s=0.2)
     assert row(slow, "bound-reactive")["saving_gross"] < row(fast, "bound-reactive")["saving_gross"]
     assert row(slow, "timeout-5m")["delay_mean_s"] > row(fast, "timeout-5m")["delay_mean_s"]
 
@@ -199,8 +200,7 @@ def test_a_pause_is_not_taken_for_a_quiet_time(box: Box) -> None:
     box.history.watch(["web"])
     began_s = box.wall_s
     live(box, 20, random.Random(1))
-    with closing(open_(box)) as db:
-        span = answer(db, question(box))["span"]
+    span = answered(box)["span"]
     assert span["from_s"] == pytest.approx(began_s, abs=60)
     assert span["watched_s"] == pytest.approx(span["to_s"] - span["from_s"] + 5 * 3600, abs=3600)
 
@@ -210,8 +210,7 @@ def test_of_too_many_requests_the_newest_are_taken(
 ) -> None:
     live(box, 30, random.Random(2))
     monkeypatch.setattr(hindsight, "MOST_REQUESTS", 100)
-    with closing(open_(box)) as db:
-        span = answer(db, question(box))["span"]
+    span = answered(box)["span"]
     assert span["cut"]
     assert span["requests"] <= 100
     assert span["to_s"] == pytest.approx(box.wall_s, abs=60)

@@ -117,14 +117,10 @@ def test_robots_wake_nobody_but_where_they_do() -> None:
 FETCHED = [ask(0, path=1), ask(50)]
 
 
-def test_without_a_cache_everything_needs_the_server() -> None:
-    outcome, _ = run(after(10), [*FETCHED, ask(100, path=1)])
-    assert outcome.delayed(0.05, closed=False) == 2
-
-
-def test_with_a_cache_what_it_holds_needs_no_server() -> None:
-    outcome, _ = run(after(10), [*FETCHED, ask(100, path=1)], "thesis")
-    assert outcome.delayed(0.05, closed=False) == 1
+def test_what_the_cache_holds_needs_no_server() -> None:
+    for cache, delayed in (("none", 2), ("thesis", 1)):
+        outcome, _ = run(after(10), [*FETCHED, ask(100, path=1)], cache)
+        assert outcome.delayed(0.05, closed=False) == delayed, cache
 
 
 def test_the_grace_ends_while_asleep_but_a_frozen_cache_stays() -> None:
