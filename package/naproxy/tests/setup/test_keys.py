@@ -2,14 +2,17 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from free_port import free_port
 from hypothesis import given
 from hypothesis import strategies as st
+from naproxy.cli.__main__ import main
 from naproxy.drivers.sleep import ssh
 from naproxy.server.machine_io import Answer
 from naproxy.setup import keys
@@ -18,39 +21,32 @@ from ssh_server import Server, key, needs_sshd, serving
 
 @pytest.fixture(scope="module")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    if needs_sshd.args[0]:
+        pytest.skip(needs_sshd.kwargs["reason"])
     with serving(tmp_path_factory.mktemp("sshd")) as server:
         yield server
 
 
-def configuration(directory: Path, port: int) -> Path:
-    file = directory / "naproxy.toml"
-    file.write_text(
-        '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
-        f'[server.sleep]\ndriver = "ssh"\nport = {port}\n'
-        f'key_file = "{directory}/ssh/id_ed25519"\n'
-        f'known_hosts_file = "{directory}/ssh/known_hosts"\n'
-    )
-    return file
-
-
 class Box:
     def __init__(self, directory: Path, port: int) -> None:
-        self.file = configuration(directory, port)
+        self.file = directory / "naproxy.toml"
         self.known_hosts = directory / "ssh" / "known_hosts"
         self.key_file = directory / "ssh" / "id_ed25519"
+        self.file.write_text(
+            '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
+            f'[server.sleep]\ndriver = "ssh"\nport = {port}\n'
+            f'key_file = "{self.key_file}"\nknown_hosts_file = "{self.known_hosts}"\n'
+        )
 
     def key(self, action: str, *more: str, server: str = "web") -> tuple[int, str, str]:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "naproxy.cli", "key", action, server),
-                *("--config", str(self.file), *more),
-            ],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout, done.stderr
+        argv = ["key", action, server, "--config", str(self.file), *more]
+        with (
+            redirect_stdout(StringIO()) as out,
+            redirect_stderr(StringIO()) as err,
+            patch("sys.stdin", StringIO()),
+        ):
+            status = main(argv)
+        return status, out.getvalue(), err.getvalue()
 
 
 @pytest.fixture
@@ -64,7 +60,6 @@ def fingerprint(public: Path) -> str:
     ).stdout
 
 
-@needs_sshd
 def test_the_key_is_made_on_the_box_and_only_its_public_half_is_shown(box: Box) -> None:
     status, shown, _ = box.key("make")
     assert status == 0
@@ -74,13 +69,11 @@ def test_the_key_is_made_on_the_box_and_only_its_public_half_is_shown(box: Box) 
     assert box.key_file.parent.stat().st_mode & 0o777 == 0o700
 
 
-@needs_sshd
 def test_a_key_that_is_there_is_kept(box: Box) -> None:
     first = box.key("make")[1]
     assert box.key("make") == (0, first, box.key("make")[2])
 
 
-@needs_sshd
 def test_a_key_with_a_passphrase_is_said(box: Box) -> None:
     box.key_file.parent.mkdir()
     subprocess.run(["ssh-keygen", "-q", "-N", "words", "-f", box.key_file], check=True)
@@ -107,7 +100,6 @@ def test_a_power_cut_costs_neither_a_key_nor_what_is_pinned(
     assert kept == [f".known_hosts.{os.getpid()}", "etc"]
 
 
-@needs_sshd
 def test_the_right_fingerprint_pins_the_host_key_and_then_it_works(sshd: Server, box: Box) -> None:
     sshd.says("exit 0")
     assert box.key("pin", "--fingerprint", fingerprint(sshd.directory / "host.pub"))[0] == 0
@@ -117,22 +109,15 @@ def test_the_right_fingerprint_pins_the_host_key_and_then_it_works(sshd: Server,
     assert "pinned already" in said
 
 
-@needs_sshd
-@pytest.mark.parametrize("wrong", ["SHA256:" + "A" * 43, "SHA256:", "", "MD5:00:11"])
-def test_a_wrong_fingerprint_pins_nothing(box: Box, wrong: str) -> None:
-    assert box.key("pin", "--fingerprint", wrong)[0] == 1
-    assert not box.known_hosts.exists()
-
-
-@needs_sshd
-def test_nothing_is_pinned_when_nobody_can_answer(box: Box) -> None:
-    status, _, said = box.key("pin")
+def test_a_wrong_fingerprint_or_none_pins_nothing(box: Box) -> None:
+    for wrong in ("SHA256:" + "A" * 43, "SHA256:", "", "MD5:00:11"):
+        assert box.key("pin", "--fingerprint", wrong)[0] == 1, wrong
+    status, _, said = box.key("pin")  # and nobody is there to answer
     assert status == 1
     assert "give --fingerprint" in said
     assert not box.known_hosts.exists()
 
 
-@needs_sshd
 def test_a_host_key_that_changed_is_not_taken_without_a_word(sshd: Server, box: Box) -> None:
     name = keys.place("127.0.0.1", sshd.port)
     old = f"{name} {key(box.file.with_name('old'))}other.example ssh-ed25519 AAAA\n"
@@ -148,15 +133,10 @@ def test_a_host_key_that_changed_is_not_taken_without_a_word(sshd: Server, box: 
     assert len(box.known_hosts.read_text().splitlines()) == 2
 
 
-@needs_sshd
-def test_a_server_that_is_not_there_is_said(sshd: Server, tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_or_not_configured_is_said(box: Box, tmp_path: Path) -> None:
     status, _, said = Box(tmp_path, free_port()).key("pin")
     assert status == 1
     assert "shows no host key" in said
-
-
-@needs_sshd
-def test_a_server_that_is_not_configured_is_said(box: Box) -> None:
     status, _, said = box.key("make", server="mail")
     assert status == 1
     assert "there is no server mail, only web" in said

@@ -24,11 +24,14 @@ SERVER = '[[server]]\nid = "web"\naddress = "192.168.1.10"\nmac = "02:00:00:00:0
 
 
 class Clock:
-    def __init__(self) -> None:
-        self.now_s = 1000.0
+    now_s = 1000.0
 
     def __call__(self) -> float:
         return self.now_s
+
+
+async def at_once(progress: Progress) -> None:
+    """A job that does nothing."""
 
 
 async def ended(jobs: Jobs, name: str) -> dict[str, Any]:
@@ -62,18 +65,15 @@ def test_a_job_is_not_begun_twice_nor_again_at_once() -> None:
         clock = Clock()
         jobs = Jobs(clock, clock)
 
-        async def work(progress: Progress) -> None:
-            pass
-
-        jobs.start("scan", work, 10)
+        jobs.start("scan", at_once, 10)
         with pytest.raises(BusyError):
-            jobs.start("scan", work, 10)
+            jobs.start("scan", at_once, 10)
         await ended(jobs, "scan")
         clock.now_s += 9
         with pytest.raises(BusyError):
-            jobs.start("scan", work, 10)
+            jobs.start("scan", at_once, 10)
         clock.now_s += 2
-        jobs.start("scan", work, 10)
+        jobs.start("scan", at_once, 10)
         await ended(jobs, "scan")
 
     asyncio.run(story())
@@ -123,12 +123,9 @@ def test_old_jobs_are_forgotten() -> None:
         clock = Clock()
         jobs = Jobs(clock, clock)
 
-        async def work(progress: Progress) -> None:
-            pass
-
         for number in range(MOST_JOBS + 1):
             clock.now_s += 1
-            jobs.start(str(number), work, 0)
+            jobs.start(str(number), at_once, 0)
             await ended(jobs, str(number))
         assert jobs.status("0")["state"] == "never"
         assert jobs.status("1")["state"] == "done"
@@ -184,32 +181,29 @@ def test_where_the_guide_was_left_outlives_a_restart(journal: Journal) -> None:
     assert make(journal).state() == {"done": False, "step": "sleep", "server": "web"}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [{"step": "nowhere"}, {"step": 3}, {"done": "yes"}, {"server": "nope"}, {"more": 1}],
-)
-def test_a_state_that_cannot_be_is_refused(journal: Journal, body: dict[str, Any]) -> None:
+def test_a_state_that_cannot_be_is_refused(journal: Journal) -> None:
     setup = make(journal)
     before = setup.state()
-    with pytest.raises(ApiError):
-        asyncio.run(ask(setup, "PUT", "setup", **body))
-    assert setup.state() == before
-
-
-def test_without_a_server_it_is_not_done(journal: Journal) -> None:
+    wrong: tuple[dict[str, Any], ...] = (
+        {"step": "nowhere"},
+        {"step": 3},
+        {"done": "yes"},
+        {"server": "nope"},
+        {"more": 1},
+    )
+    for body in wrong:
+        with pytest.raises(ApiError):
+            asyncio.run(ask(setup, "PUT", "setup", **body))
+        assert setup.state() == before, body
     with pytest.raises(ApiError, match="no server"):
         asyncio.run(ask(make(journal, ""), "PUT", "setup", done=True))
 
 
-def test_a_scan_is_begun_and_looked_at(journal: Journal) -> None:
-    found = asyncio.run(job(make(journal, ""), "scan"))
-    assert found["result"]["hosts"][0]["address"] == "192.168.1.10"
-
-
-def test_scans_come_with_a_pause(journal: Journal) -> None:
+def test_a_scan_is_begun_and_looked_at_and_comes_with_a_pause(journal: Journal) -> None:
     async def story() -> None:
         setup = make(journal, "")
-        await job(setup, "scan")
+        found = await job(setup, "scan")
+        assert found["result"]["hosts"][0]["address"] == "192.168.1.10"
         with pytest.raises(ApiError) as error:
             await ask(setup, "POST", "scan")
         assert error.value.status == 429
@@ -235,10 +229,13 @@ def test_a_look_at_what_is_no_address_is_refused(journal: Journal, body: dict[st
         asyncio.run(ask(make(journal), "POST", "look", **body))
 
 
-@pytest.mark.parametrize("path", ["servers/nope/key", "servers/nope/doctor"])
-def test_an_unknown_server_is_said(journal: Journal, path: str) -> None:
-    with pytest.raises(ApiError, match="no server nope"):
-        asyncio.run(ask(make(journal), "POST", path))
+def test_a_server_that_is_unknown_or_without_ssh_has_no_key(journal: Journal) -> None:
+    for path in ("servers/nope/key", "servers/nope/doctor"):
+        with pytest.raises(ApiError, match="no server nope"):
+            asyncio.run(ask(make(journal), "POST", path))
+    with pytest.raises(ApiError) as error:
+        asyncio.run(ask(make(journal), "POST", "servers/web/key"))
+    assert error.value.body["code"] == "setup.no_ssh"
 
 
 def with_ssh(tmp_path: Path, more: str = "") -> str:
@@ -269,12 +266,6 @@ def test_the_script_for_the_server_puts_it_into_the_state_that_is_configured(
     script = asyncio.run(ask(setup, "POST", "servers/web/key"))["script"]
     assert "systemctl poweroff --check-inhibitors=yes" in script
     assert "suspend" not in script
-
-
-def test_a_server_without_ssh_has_no_key(journal: Journal) -> None:
-    with pytest.raises(ApiError) as error:
-        asyncio.run(ask(make(journal), "POST", "servers/web/key"))
-    assert error.value.body["code"] == "setup.no_ssh"
 
 
 # Meters
@@ -328,8 +319,10 @@ def searched(hosts: list[dict[str, Any]], taken: tuple[str, ...] = (), **watts: 
     return asyncio.run(story())
 
 
-def test_a_plug_is_found_by_a_reading() -> None:
-    assert searched([plug("192.0.2.5", "tasmota")], tasmota=43.5) == [("192.0.2.5", None, 43.5, "")]
+def test_a_plug_is_found_by_a_reading_unless_it_is_configured() -> None:
+    plugs = [plug("192.0.2.5", "tasmota")]
+    assert searched(plugs, tasmota=43.5) == [("192.0.2.5", None, 43.5, "")]
+    assert searched(plugs, ("192.0.2.5",), tasmota=1.0) == []
 
 
 def test_of_a_shelly_each_component_is_tried() -> None:
@@ -343,10 +336,6 @@ def test_a_plug_with_a_password_is_said_and_not_asked() -> None:
         None,
         "it wants a password",
     )
-
-
-def test_a_meter_that_is_configured_is_not_searched_again() -> None:
-    assert searched([plug("192.0.2.5", "tasmota")], ("192.0.2.5",), tasmota=1.0) == []
 
 
 def test_a_real_driver_gives_its_first_reading(tmp_path: Path) -> None:

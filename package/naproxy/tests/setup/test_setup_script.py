@@ -1,7 +1,7 @@
 """What the guide asks to paste on the server, run as a whole.
 
 In a mount namespace whose /etc takes the changes, so that this machine stays as it is. Only sudo,
-its checker and ss are doubles.
+its checker, ss and pgrep are doubles: what else runs on this machine is no matter.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from naproxy.drivers.sleep import ssh
 from naproxy.server import jobs, services
 from naproxy.setup import access
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
 LINE = 'restrict,command="/usr/local/bin/naproxy-sleep" ssh-ed25519 AAAAC3Nza naproxy'
 PREPARED = """
 mount -t tmpfs tmpfs /usr/local/bin
@@ -35,9 +35,9 @@ mount -t overlay -o "lowerdir=/etc,upperdir=$1/etc/changed,workdir=$1/etc/work" 
 mount --bind "$1/lib" /var/lib
 mkdir -p /etc/sudoers.d
 printf '#!/bin/sh\\nprintf "%%s\\\\n" "$*"\\n' >/usr/local/bin/sudo
-printf '#!/bin/sh\\n' >/usr/local/bin/visudo
-cp "$1/ss" /usr/local/bin/ss
-chmod 755 /usr/local/bin/sudo /usr/local/bin/visudo /usr/local/bin/ss
+printf '#!/bin/sh\\n' | tee /usr/local/bin/visudo >/usr/local/bin/ss
+printf '#!/bin/sh\\nexit 1\\n' >/usr/local/bin/pgrep
+chmod 755 /usr/local/bin/sudo /usr/local/bin/visudo /usr/local/bin/ss /usr/local/bin/pgrep
 sh "$1/pasted"
 """
 TWICE = """
@@ -67,16 +67,23 @@ sed 's/ssh-ed25519 [^ ]*/KEY/' /var/lib/naproxy/.ssh/authorized_keys
 SERVER = '[[server]]\nid = "web"\naddress = "192.0.2.2"\nmac = "02:00:00:00:00:02"\n'
 
 
-def pasted(folder: Path, what: str, ss: str = "") -> list[str]:
+def script(more: str = 'state = "off"', server: str = "") -> str:
+    """What lets the box put the server to sleep."""
+    text = f'{SERVER}{server}[server.sleep]\ndriver = "ssh"\n{more}\n'
+    made = config.parse(text).server[0]
+    return access._script(made, made.sleep, LINE)
+
+
+def pasted(folder: Path, what: str) -> list[str]:
     """Paste what lets the box put the server to sleep; see `run`."""
-    server = config.parse(f'{SERVER}[server.sleep]\ndriver = "ssh"\nstate = "off"\n').server[0]
-    return run(folder, access._script(server, server.sleep, LINE), what, ss)
+    return run(folder, script(), what)
 
 
-def run(folder: Path, text: str, what: str, ss: str = "") -> list[str]:
-    """Run the text, and then `what`; the lines that were printed. `ss` is what ss does."""
+def run(folder: Path, text: str, what: str) -> list[str]:
+    """Run the text, and then `what`; the lines that were printed."""
+    if os.geteuid() != 0:
+        pytest.skip("a mount namespace needs root")
     (folder / "pasted").write_text(text)
-    (folder / "ss").write_text(f"#!/bin/sh\n{ss}\n")
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-ec", PREPARED + what, "sh", str(folder)],
         capture_output=True,
@@ -87,7 +94,27 @@ def run(folder: Path, text: str, what: str, ss: str = "") -> list[str]:
     return done.stdout.splitlines()
 
 
-@needs_root
+def program(name: str, body: str) -> str:
+    """Put a program on the server that does this."""
+    file = f"/usr/local/bin/{name}"
+    return f"cat >{file} <<'PROGRAM'\n#!/bin/sh\n{body}\nPROGRAM\nchmod 755 {file}\n"
+
+
+def answers(folder: Path, situations: Sequence[str], text: str = "") -> list[list[str]]:
+    """What the box hears that asks for sleep, in each of these situations, made by shell."""
+    asks = '/usr/local/bin/naproxy-sleep || echo "exit $?"'
+    what = "".join(f"(\n{each}\n{asks}\n)\necho --\n" for each in situations)
+    finished, *said = run(folder, text or script(), what)
+    assert finished == FINISHED
+    found: list[list[str]] = [[]]
+    for line in said:
+        if line == "--":
+            found.append([])
+        else:
+            found[-1].append(line)
+    return found[:-1]
+
+
 def test_the_pasted_text_lets_the_box_in_for_this_one_thing_and_can_be_pasted_twice(
     tmp_path: Path,
 ) -> None:
@@ -102,33 +129,27 @@ def test_the_pasted_text_lets_the_box_in_for_this_one_thing_and_can_be_pasted_tw
     ]
 
 
-@needs_root
 def test_a_link_that_the_user_has_laid_leads_root_nowhere(tmp_path: Path) -> None:
     assert pasted(tmp_path, LINKED) == [FINISHED, FINISHED, "precious", LINE]
 
 
 ASLEEP = "-n /usr/bin/setpriv --ruid root /usr/bin/systemctl poweroff --check-inhibitors=yes"
-ASKED = """
-export SSH_CLIENT="%s 40000 22"
-/usr/local/bin/naproxy-sleep || echo "exit $?"
-"""
+CLIENT = 'export SSH_CLIENT="{} 40000 22"\n'
 
 
-def asked(folder: Path, peers: str, box: str = "192.0.2.1") -> list[str]:
-    """Have the box ask for sleep while these are connected, `port local peer` a line."""
-    lines = [line.split() for line in peers.splitlines() if line.strip()]
-    rows = "".join(
-        f'"sport = :{port}") echo "0 0 {local} {peer}" ;;\n' for port, local, peer in lines
-    )
+def connected(peers: str, box: str = "192.0.2.1") -> str:
+    """The box asks while these are connected, `port local peer` a line."""
+    rows: dict[str, str] = {}
+    for port, local, peer in (line.split() for line in peers.splitlines()):
+        rows[port] = rows.get(port, "") + f'echo "0 0 {local} {peer}"; '
+    cases = "".join(f'"sport = :{port}") {echoes} ;;\n' for port, echoes in rows.items())
     # Arguments that ss does not have are an error, as they are for ss.
-    ss = f'[ "$*" = "-Htn state established $4" ] || exit 1\ncase "$4" in\n{rows}esac'
-    return pasted(folder, ASKED % box, ss)[1:]
+    ss = f'[ "$*" = "-Htn state established $4" ] || exit 1\ncase "$4" in\n{cases}esac'
+    return CLIENT.format(box) + program("ss", ss)
 
 
-@needs_root
-@pytest.mark.parametrize(
-    ("box", "peer"),
-    [
+def test_neither_the_box_nor_the_server_itself_keeps_it_awake(tmp_path: Path) -> None:
+    cases = (
         ("192.0.2.1", "192.0.2.1:50000"),
         ("192.0.2.1", "[::ffff:192.0.2.1]:50000"),
         ("2001:db8::1", "[2001:db8::1]:50000"),
@@ -137,67 +158,42 @@ def asked(folder: Path, peers: str, box: str = "192.0.2.1") -> list[str]:
         ("192.0.2.1", "[::1]:50000"),
         ("192.0.2.1", "[::ffff:127.0.0.1]:50000"),
         ("192.0.2.1", "192.0.2.2:50000"),
-    ],
-    ids=lambda text: text.replace(":", "."),
-)
-def test_neither_the_box_nor_the_server_itself_keeps_it_awake(
-    box: str, peer: str, tmp_path: Path
-) -> None:
-    assert asked(tmp_path, f"443 192.0.2.2:443 {peer}", box) == [ASLEEP]
-
-
-@needs_root
-@pytest.mark.parametrize("port", [80, 443])
-@pytest.mark.parametrize(
-    "peer", ["192.0.2.10:50000", "[2001:db8::10]:50000", "[::ffff:192.0.2.10]:50000"]
-)
-def test_who_is_connected_past_the_box_keeps_it_awake(port: int, peer: str, tmp_path: Path) -> None:
-    said = asked(tmp_path, f"{port} 192.0.2.2:{port} {peer}")
-    assert said == [f"around {port} 1", "exit 1"]
-
-
-@needs_root
-def test_one_visitor_with_many_connections_past_the_box_is_one(tmp_path: Path) -> None:
-    rows = "".join(
-        f"echo 0 0 192.0.2.2:443 {peer}\n"
-        for peer in ("192.0.2.10:1", "192.0.2.10:2", "192.0.2.1:3", "192.0.2.11:4")
     )
-    ss = f'[ "$4" = "sport = :443" ] || exit 0\n{rows}'
-    assert pasted(tmp_path, ASKED % "192.0.2.1", ss)[1:] == ["around 443 2", "exit 1"]
+    said = answers(tmp_path, [connected(f"443 192.0.2.2:443 {peer}", box) for box, peer in cases])
+    assert dict(zip(cases, said, strict=True)) == {case: [ASLEEP] for case in cases}
 
 
-@needs_root
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ("445 192.0.2.2:445 192.0.2.9:50000", "port 445 is connected to 192.0.2.9"),
-        ("2049 192.0.2.2:2049 [2001:db8::9]:800", "port 2049 is connected to 2001:db8::9"),
-        (
-            "139 192.0.2.2:139 192.0.2.9:1\n443 192.0.2.2:443 192.0.2.8:1",
-            "around 443 1",
-        ),
-    ],
-)
-def test_who_has_a_shared_folder_open_keeps_it_awake(rows: str, said: str, tmp_path: Path) -> None:
-    assert asked(tmp_path, rows) == [said, "exit 1"]
+def test_who_is_connected_past_the_box_keeps_it_awake(tmp_path: Path) -> None:
+    v4, v6, mapped = "192.0.2.10", "[2001:db8::10]", "[::ffff:192.0.2.10]"
+    cases = {
+        (port, peer): f"{port} 192.0.2.2:{port} {peer}:50000"
+        for port in (80, 443)
+        for peer in (v4, v6, mapped)
+    }
+    said = answers(tmp_path, [connected(rows) for rows in cases.values()])
+    expected = {(port, peer): [f"around {port} 1", "exit 1"] for port, peer in cases}
+    assert dict(zip(cases, said, strict=True)) == expected
 
 
-@needs_root
-def test_several_who_have_shared_folders_open_are_counted(tmp_path: Path) -> None:
-    rows = "".join(f"echo 0 0 192.0.2.2:445 192.0.2.{n}:1\n" for n in (7, 8, 7, 9))
-    ss = f'[ "$4" = "sport = :445" ] || exit 0\n{rows}'
-    said = pasted(tmp_path, ASKED % "192.0.2.1", ss)[1:]
-    assert said == ["port 445 is connected to 192.0.2.7 and 2 more", "exit 1"]
-    assert busy.reason(said[0]).params["number"] == 3
+def test_one_visitor_with_many_connections_past_the_box_is_one(tmp_path: Path) -> None:
+    peers = ("192.0.2.10:1", "192.0.2.10:2", "192.0.2.1:3", "192.0.2.11:4")
+    rows = "\n".join(f"443 192.0.2.2:443 {peer}" for peer in peers)
+    assert answers(tmp_path, [connected(rows)]) == [["around 443 2", "exit 1"]]
 
 
-WATCHED = """
-export SSH_CLIENT="192.0.2.1 40000 22" SSH_ORIGINAL_COMMAND="naproxy-sleep watch %s alarm 60"
-printf '#!/bin/sh\\n%s\\n' >/usr/local/bin/sudo
-printf '#!/bin/sh\\necho 2: eth0 inet 192.0.2.2/24 brd 192.0.2.255\\n' >/usr/local/bin/ip
-chmod 755 /usr/local/bin/ip
-/usr/local/bin/naproxy-sleep || echo "exit $?"
-"""
+def test_who_has_a_shared_folder_open_keeps_it_awake(tmp_path: Path) -> None:
+    several = "\n".join(f"445 192.0.2.2:445 192.0.2.{n}:1" for n in (7, 8, 7, 9))
+    cases = {
+        "445 192.0.2.2:445 192.0.2.9:50000": "port 445 is connected to 192.0.2.9",
+        "2049 192.0.2.2:2049 [2001:db8::9]:800": "port 2049 is connected to 2001:db8::9",
+        "139 192.0.2.2:139 192.0.2.9:1\n443 192.0.2.2:443 192.0.2.8:1": "around 443 1",
+        several: "port 445 is connected to 192.0.2.7 and 2 more",
+    }
+    said = answers(tmp_path, [connected(rows) for rows in cases])
+    assert dict(zip(cases, said, strict=True)) == {k: [v, "exit 1"] for k, v in cases.items()}
+    assert busy.reason(cases[several]).params["number"] == 3
+
+
 FLOWS = (
     r"0 0 192.0.2.2:51820 192.0.2.9:4\n0 0 192.0.2.2:51820 192.0.2.1:5\n"
     r"0 0 9.9.9.9:51820 192.0.2.2:6"
@@ -206,10 +202,12 @@ FLOWS = (
 
 def watched(folder: Path, ports: str, sudo: str, ss: str = "") -> list[str]:
     """Have the box name these ports in its order; `sudo` is what the helper of root does."""
-    return pasted(folder, WATCHED % (ports, sudo), ss)[1:]
+    order = f'export SSH_ORIGINAL_COMMAND="naproxy-sleep watch {ports} alarm 60"\n'
+    ip = program("ip", "echo 2: eth0 inet 192.0.2.2/24 brd 192.0.2.255")
+    programs = program("ss", ss) + program("sudo", sudo) + ip
+    return answers(folder, [CLIENT.format("192.0.2.1") + order + programs])[0]
 
 
-@needs_root
 def test_a_port_that_the_box_names_keeps_it_awake_while_somebody_is_connected(
     tmp_path: Path,
 ) -> None:
@@ -218,7 +216,6 @@ def test_a_port_that_the_box_names_keeps_it_awake_while_somebody_is_connected(
     assert said == ["port 3306 is connected to 192.0.2.9", "exit 1"]
 
 
-@needs_root
 def test_of_shared_folders_only_those_count_that_the_box_names_if_it_names_any(
     tmp_path: Path,
 ) -> None:
@@ -226,7 +223,6 @@ def test_of_shared_folders_only_those_count_that_the_box_names_if_it_names_any(
     assert watched(tmp_path, "2049/tcp", 'echo "$*"', ss) == [ASLEEP]
 
 
-@needs_root
 def test_who_uses_a_port_of_udp_that_the_box_names_keeps_it_awake(tmp_path: Path) -> None:
     helper = f'[ "$3" = flows ] && printf "{FLOWS}"'
     said = watched(tmp_path, "445/tcp 51820/udp", helper)
@@ -234,7 +230,6 @@ def test_who_uses_a_port_of_udp_that_the_box_names_keeps_it_awake(tmp_path: Path
     assert busy.reason(said[0]).code == "sleep.busy_udp"
 
 
-@needs_root
 def test_a_server_that_tracks_no_connections_says_so_and_stays_awake(tmp_path: Path) -> None:
     said = watched(tmp_path, "51820/udp", "exit 3")
     line = "udp port 51820 cannot be watched: this server tracks no connections"
@@ -242,7 +237,6 @@ def test_a_server_that_tracks_no_connections_says_so_and_stays_awake(tmp_path: P
     assert busy.reason(line).code == "sleep.busy_untracked"
 
 
-@needs_root
 def test_what_is_no_port_is_not_looked_at(tmp_path: Path) -> None:
     ss = 'case "$4" in "sport = :80" | "sport = :443") ;; *) echo "$4"; exit 9 ;; esac'
     assert watched(tmp_path, "/tcp x/tcp */udp -1/udp 80", 'echo "$*"', ss) == [ASLEEP]
@@ -256,7 +250,6 @@ flock /var/lib/dpkg/lock /usr/local/bin/naproxy-sleep || echo "exit $?"
 """
 
 
-@needs_root
 def test_packages_that_are_installed_keep_it_awake_until_that_is_done(tmp_path: Path) -> None:
     said = pasted(tmp_path, INSTALLING)[1:]
     locked = "packages are being installed (/var/lib/dpkg/lock is locked)"
@@ -264,53 +257,50 @@ def test_packages_that_are_installed_keep_it_awake_until_that_is_done(tmp_path: 
     assert busy.reason(locked).code == "sleep.busy_packages"
 
 
-@needs_root
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ("[=>...]  check = 12.6% (1/8) finish=1min", "md1 is being rebuilt (check, 12.6 % done)"),
-        ("[>....]  recovery =  0.4% (1/8)", "md1 is being rebuilt (recovery, 0.4 % done)"),
-        ("  resync=PENDING", None),
-        ("  bitmap: 0/8 pages [0KB], 65536KB chunk", None),
-    ],
-)
-def test_an_array_that_is_rebuilt_keeps_it_awake(
-    row: str, said: str | None, tmp_path: Path
-) -> None:
+def test_an_array_that_is_rebuilt_keeps_it_awake(tmp_path: Path) -> None:
+    check, recovery = "check = 12.6% (1/8) finish=1min", "recovery =  0.4% (1/8)"
+    cases = {
+        f"[=>...]  {check}": ["md1 is being rebuilt (check, 12.6 % done)", "exit 1"],
+        f"[>....]  {recovery}": ["md1 is being rebuilt (recovery, 0.4 % done)", "exit 1"],
+        "  resync=PENDING": [ASLEEP],
+        "  bitmap: 0/8 pages [0KB], 65536KB chunk": [ASLEEP],
+    }
     mdstat = tmp_path / "mdstat"
-    mdstat.write_text(f"Personalities : [raid1]\nmd1 : active raid1 sda1[0]\n      {row}\n")
-    server = config.parse(f'{SERVER}[server.sleep]\ndriver = "ssh"\nstate = "off"\n').server[0]
-    text = access._script(server, server.sleep, LINE).replace("/proc/mdstat", str(mdstat))
-    assert run(tmp_path, text, ASKED % "192.0.2.1")[1:] == ([said, "exit 1"] if said else [ASLEEP])
-    if said:
-        assert busy.reason(said).code == "sleep.busy_raid"
+    head = "Personalities : [raid1]\nmd1 : active raid1 sda1[0]\n"
+    said = answers(
+        tmp_path,
+        [f"cat >{mdstat} <<'END'\n{head}      {row}\nEND\n" for row in cases],
+        script().replace("/proc/mdstat", str(mdstat)),
+    )
+    assert dict(zip(cases, said, strict=True)) == cases
+    for rebuilt in (each for each in said if each != [ASLEEP]):
+        assert busy.reason(rebuilt[0]).code == "sleep.busy_raid"
 
 
-@needs_root
+def test_a_program_that_copies_keeps_it_awake(tmp_path: Path) -> None:
+    said = answers(tmp_path, [program("pgrep", '[ "$*" = "-x borg" ]')])[0]
+    assert said == ["borg is running", "exit 1"]
+    assert busy.reason(said[0]).code == "sleep.busy_running"
+
+
 def test_a_server_that_cannot_say_who_is_connected_stays_awake(tmp_path: Path) -> None:
-    said = pasted(tmp_path, ASKED % "192.0.2.1", "echo Cannot open netlink socket; exit 255")
-    assert said[1:] == ["exit 1"]
+    broken = program("ss", "echo Cannot open netlink socket; exit 255")
+    assert answers(tmp_path, [CLIENT.format("192.0.2.1") + broken]) == [["exit 1"]]
 
 
-LOGINCTL = """
-export SSH_CLIENT="192.0.2.1 40000 22" XDG_SESSION_ID=%s
-cp "$1/loginctl" /usr/local/bin/loginctl
-chmod 755 /usr/local/bin/loginctl
-/usr/local/bin/naproxy-sleep || echo "exit $?"
-"""
 OWN = {"Name": "root", "RemoteHost": "box.lan", "Service": "sshd", "Type": "tty", "Class": "user"}
 """The box's own session, by a server that knows it by its name. The tests' user is root."""
 
 
-def logged_in(folder: Path, *others: dict[str, str], own: bool = True) -> list[str]:
-    """Have the box ask for sleep while logind has its session and these others."""
+def logged_in(*others: dict[str, str], own: bool = True) -> str:
+    """The box asks for sleep while logind has its session and these others."""
     cases = ""
     sessions = [*([OWN] if own else []), *others]
     for number, session in enumerate(sessions, 1):
         rows = "\n".join(f"{name}={value}" for name, value in session.items())
         cases += f'"show-session {number}") cat <<END\n{rows}\nEND\n;;\n'
     listed = "".join(f"echo ' {n} 0 name'\n" for n in (*range(1, len(sessions) + 1), "gone"))
-    text = f"""#!/bin/sh
+    loginctl = f"""
 case "$*" in
 "--no-legend list-sessions") {listed} ;;
 "show-session 1 --property=RemoteHost --value") echo box.lan ;;
@@ -318,8 +308,8 @@ case "$*" in
 *) exit 1 ;;
 esac
 """
-    (folder / "loginctl").write_text(text)
-    return pasted(folder, LOGINCTL % (1 if own else '""'))[1:]
+    session = f"export XDG_SESSION_ID={1 if own else ''}\n"
+    return CLIENT.format("192.0.2.1") + session + program("loginctl", loginctl)
 
 
 ANNA = {**OWN, "Name": "anna", "RemoteHost": "192.0.2.7"}
@@ -327,36 +317,27 @@ COCKPIT = {**ANNA, "Type": "web", "RemoteHost": "", "Service": "cockpit"}
 DESK = {"Name": "anna", "Seat": "seat0", "TTY": "tty2", "Type": "wayland", "Class": "user"}
 
 
-@needs_root
-@pytest.mark.parametrize(
-    ("session", "said"),
-    [
+def test_person_who_is_logged_in_keeps_it_awake(tmp_path: Path) -> None:
+    cases = (
         (ANNA, "logged in: anna from 192.0.2.7"),
         ({**ANNA, "TTY": "pts/0"}, "logged in: anna from 192.0.2.7"),
         ({**ANNA, "Class": "user-early"}, "logged in: anna from 192.0.2.7"),
         (DESK, "logged in: anna at tty2"),
         ({**DESK, "TTY": "", "Type": "x11"}, "logged in: anna at seat0"),
-        (
-            {**ANNA, "Type": "web", "RemoteHost": "", "Service": "cockpit"},
-            "logged in: anna at cockpit",
-        ),
+        (COCKPIT, "logged in: anna at cockpit"),
         ({**ANNA, "State": "closing"}, "anna has logged out, but left programs running"),
         # A person who uses the box's user.
         ({**OWN, "TTY": "pts/0"}, "logged in: root from box.lan"),
         ({**OWN, "RemoteHost": "192.0.2.7"}, "logged in: root from 192.0.2.7"),
-    ],
-)
-def test_person_who_is_logged_in_keeps_it_awake(
-    session: dict[str, str], said: str, tmp_path: Path
-) -> None:
-    assert logged_in(tmp_path, session) == [said, "exit 1"]
-    assert busy.reason(said).code in ("sleep.busy_user", "sleep.busy_left")
+    )
+    said = answers(tmp_path, [logged_in(session) for session, _ in cases])
+    for (session, words), heard in zip(cases, said, strict=True):
+        assert heard == [words, "exit 1"], session
+        assert busy.reason(words).code in ("sleep.busy_user", "sleep.busy_left"), session
 
 
-@needs_root
-@pytest.mark.parametrize(
-    "session",
-    [
+def test_session_that_is_not_a_person_does_not_keep_it_awake(tmp_path: Path) -> None:
+    sessions = (
         OWN,
         {**OWN, "State": "closing"},
         {**ANNA, "Class": "manager"},
@@ -364,17 +345,15 @@ def test_person_who_is_logged_in_keeps_it_awake(
         {**DESK, "Class": "greeter"},
         {**DESK, "Class": "background", "Type": "unspecified"},
         {**ANNA, "Type": "unspecified"},
-    ],
-)
-def test_session_that_is_not_a_person_does_not_keep_it_awake(
-    session: dict[str, str], tmp_path: Path
-) -> None:
-    assert logged_in(tmp_path, session) == [ASLEEP]
+    )
+    said = answers(tmp_path, [logged_in(session) for session in sessions])
+    for session, heard in zip(sessions, said, strict=True):
+        assert heard == [ASLEEP], session
 
 
-@needs_root
 def test_box_without_a_session_is_known_by_its_address(tmp_path: Path) -> None:
-    assert logged_in(tmp_path, {**OWN, "RemoteHost": "192.0.2.1"}, own=False) == [ASLEEP]
+    asks = logged_in({**OWN, "RemoteHost": "192.0.2.1"}, own=False)
+    assert answers(tmp_path, [asks]) == [[ASLEEP]]
 
 
 TIMERS = '[{"unit": "x.timer", "next": null}]'
@@ -425,12 +404,10 @@ udp      17 28 src=192.0.2.9 dst=192.0.2.2 sport=4 dport=51820 [UNREPLIED] src=1
 def told_ports(folder: Path, rows: str, tracked: str) -> list[str]:
     (folder / "rows").write_text(rows)
     (folder / "tracked").write_text(tracked)
-    server = config.parse(f'{SERVER}[server.sleep]\ndriver = "ssh"\nstate = "off"\n').server[0]
-    text = access._script(server, server.sleep, LINE)
-    return run(folder, text.replace("/proc/net/nf_conntrack", str(folder / "none")), LISTENS)[1:]
+    text = script().replace("/proc/net/nf_conntrack", str(folder / "none"))
+    return run(folder, text, LISTENS)[1:]
 
 
-@needs_root
 def test_its_ports_that_others_reach_are_told_as_the_box_reads_them(tmp_path: Path) -> None:
     listens, *flows = told_ports(tmp_path, ROWS, TRACKED)
     assert services.parse(listens.removeprefix("listens")).text() == (
@@ -439,12 +416,10 @@ def test_its_ports_that_others_reach_are_told_as_the_box_reads_them(tmp_path: Pa
     assert flows == ["0 0 192.0.2.2:51820 192.0.2.9:4"]
 
 
-@needs_root
 def test_a_server_without_a_table_of_connections_tells_its_ports_without_it(tmp_path: Path) -> None:
     assert told_ports(tmp_path, ROWS.splitlines()[0], "") == ["listens 67/udp/dnsmasq", "exit 3"]
 
 
-@needs_root
 def test_of_thousands_of_ports_it_tells_the_first_and_how_many_there_are(tmp_path: Path) -> None:
     rows = (f'tcp LISTEN 0 5 *:{n} *:* users:(("{"x" * 40}",pid=1,fd=2))' for n in range(1, 4001))
     listens, *_ = told_ports(tmp_path, "\n".join(rows), "")
@@ -461,12 +436,10 @@ for wrong in '' -1 '1 2' x 1m; do {HELPER} "$wrong" || echo "exit $?"; done
 """
 
 
-@needs_root
 def test_it_is_asked_what_the_server_will_do_and_does_not_sleep(tmp_path: Path) -> None:
     assert pasted(tmp_path, ASKED_WHAT_IT_WILL_DO)[1:] == [f"-n {HELPER}"] * 2
 
 
-@needs_root
 def test_what_the_server_will_do_is_told_as_the_box_reads_it(tmp_path: Path) -> None:
     (tmp_path / "systemctl").write_text(f"#!/bin/sh\ncat <<'END'\n{TIMERS}\nEND\n")
     said = pasted(tmp_path, TELLS)[1:]
@@ -478,12 +451,10 @@ def test_what_the_server_will_do_is_told_as_the_box_reads_it(tmp_path: Path) -> 
     assert not any("not-run" in each or "old" in each for each in said)
 
 
-@needs_root
 def test_the_server_s_own_clock_is_set_to_a_number_and_nothing_else(tmp_path: Path) -> None:
     assert pasted(tmp_path, ALARM)[1:] == ["rtcwake --mode no --seconds 3600", *["exit 2"] * 5]
 
 
-@needs_root
 def test_an_order_with_an_alarm_sleeps_also_if_the_clock_cannot_be_set(tmp_path: Path) -> None:
     order = 'SSH_ORIGINAL_COMMAND="naproxy-sleep alarm 60" /usr/local/bin/naproxy-sleep'
     no_clock = f"printf '#!/bin/sh\\n[ $2 != {HELPER} ] && echo \"$*\"' >/usr/local/bin/sudo"
@@ -491,18 +462,15 @@ def test_an_order_with_an_alarm_sleeps_also_if_the_clock_cannot_be_set(tmp_path:
 
 
 def test_the_ports_of_the_office_s_own_web_server_are_looked_at_too() -> None:
-    server = config.parse(f'{SERVER}port = 8080\n[server.sleep]\ndriver = "ssh"\n').server[0]
-    assert "for port in 80 443 8080 $tcp; do" in access._script(server, server.sleep, LINE)
+    assert "for port in 80 443 8080 $tcp; do" in script(server="port = 8080\n")
 
 
 def test_the_guide_by_hand_has_the_same_script() -> None:
-    server = config.parse(f'{SERVER}[server.sleep]\ndriver = "ssh"\n').server[0]
-    script = access._script(server, server.sleep, LINE)
     guide = (Path(__file__).parents[4] / "docs/server.md").read_text()
     begin, end = "#!/bin/sh\n", "\nEND\n"
     for number in (1, 2):
         told = guide.split(begin)[number].split(end)[0]
-        assert told == script.split(begin)[number].split(end)[0]
+        assert told == script("").split(begin)[number].split(end)[0]
 
 
 def certificate_script(folder: Path, there: str) -> str:
@@ -515,7 +483,6 @@ def certificate_script(folder: Path, there: str) -> str:
     return str(made["script"])
 
 
-@needs_root
 def test_the_pasted_text_lets_the_box_fetch_one_certificate_and_can_be_pasted_twice(
     tmp_path: Path,
 ) -> None:
@@ -536,14 +503,9 @@ def test_the_pasted_text_lets_the_box_fetch_one_certificate_and_can_be_pasted_tw
         shutil.rmtree(there)
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [
-        *("", "/", "relative", "/a b", "/a'b", "/$(reboot)", "/`x`", "/a;b", "/a\nb", "/a//b"),
-        *("/@USER@", "/ü", "/a|b", '/a"b'),
-    ],
-)
-def test_a_folder_that_a_shell_would_read_gets_no_script(tmp_path: Path, folder: str) -> None:
-    with pytest.raises(JobError, match="path of a folder"):
-        certificate_script(tmp_path, folder)
-    assert not (tmp_path / "etc-box").exists()
+def test_a_folder_that_a_shell_would_read_gets_no_script(tmp_path: Path) -> None:
+    hostile = ["/a b", "/a'b", "/$(reboot)", "/`x`", "/a;b", "/a\nb", "/a|b", '/a"b', "/@USER@"]
+    for folder in ("", "/", "relative", "/a//b", "/ü", *hostile):
+        with pytest.raises(JobError, match="path of a folder"):
+            certificate_script(tmp_path, folder)
+        assert not (tmp_path / "etc-box").exists(), folder
