@@ -34,16 +34,12 @@ def refused(sent: Sent, program: Openssl | None = None) -> Reason:
     return error.value.reason
 
 
-@pytest.mark.parametrize(
-    ("kind", "is_kind", "bits"), [("ecdsa", "ecdsa", 256), ("rsa", "rsa", 2048)]
-)
-def test_a_certificate_and_its_key_are_read(
-    authority: Authority, kind: str, is_kind: str, bits: int
-) -> None:
+@pytest.mark.parametrize(("kind", "bits"), [("ecdsa", 256), ("rsa", 2048)])
+def test_a_certificate_and_its_key_are_read(authority: Authority, kind: str, bits: int) -> None:
     issued = authority.issue("www.example.org", "*.example.org", "bücher.example", kind=kind)
     found = reading(Sent(authority.chain(issued), issued.key)).certificate
     assert found.names[:2] == ("www.example.org", "*.example.org")
-    assert (found.kind, found.bits, found.issuer) == (is_kind, bits, "CN=Below")
+    assert (found.kind, found.bits, found.issuer) == (kind, bits, "CN=Below")
     assert found.not_after_s - found.not_before_s == 90 * DAY_S
     assert found.covers("shop.example.org")
     assert not found.covers("example.org")
@@ -131,77 +127,49 @@ def changed(pem: bytes) -> bytes:
     return pem[:middle] + pem[middle + 1 :]
 
 
-USE = "extendedKeyUsage="
+def pem(label: str, body: bytes = b"AAAA\n") -> bytes:
+    return b"-----BEGIN %b-----\n%b-----END %b-----\n" % (label.encode(), body, label.encode())
+
+
+def p12(authority: Authority) -> bytes:
+    return authority.pkcs12(authority.issue("a.example"), "hush")
+
+
+USE, OTHER_USE = "extendedKeyUsage=", "not_for_servers"
+MANY = b"".join(pem("CERTIFICATE", b"AA%02d\n" % n) for n in range(17))
 TABLE = {
     "nothing": (lambda a: Sent(), "not_pem"),
     "binary": (lambda a: Sent(bytes(range(256)) * 20), "not_pem"),
     "huge": (lambda a: Sent(b"-" * (x509.MOST_BYTES + 1)), "too_large"),
-    "no key": (lambda a: Sent(a.issue("a.example").pem), "no_key"),
-    "only a key": (lambda a: Sent(key=a.issue("a.example").key), "no_certificate"),
+    "no key": (lambda a: Sent(a.root.pem), "no_key"),
+    "only a key": (lambda a: Sent(key=a.root.key), "no_certificate"),
     "two keys": (lambda a: Sent(a.root.pem + a.root.key + a.below.key), "many_keys"),
-    "another's key": (
-        lambda a: Sent(a.issue("a.example").pem, a.issue("a.example").key),
-        "other_key",
-    ),
+    "another's key": (lambda a: Sent(a.issue("a.example").pem, a.root.key), "other_key"),
     "half a certificate": (lambda a: Sent(half(a.root.pem), a.root.key), "cut_off"),
     "half a key": (lambda a: Sent(a.root.pem, half(a.root.key)), "cut_off"),
     "changed": (lambda a: Sent(changed(a.root.pem), a.root.key), "cut_off"),
-    "no ASN.1": (
-        lambda a: Sent(
-            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", a.root.key
-        ),
-        "bad_certificate",
-    ),
-    "no key within": (
-        lambda a: Sent(a.root.pem, b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"),
-        "bad_key",
-    ),
-    "no certificate": (
-        lambda a: Sent(a.root.key + b"-----BEGIN X-----\n-----END X-----"),
-        "no_certificate",
-    ),
-    "an ssh key": (
-        lambda a: Sent(
-            a.root.pem + b"-----BEGIN OPENSSH PRIVATE KEY-----\n-----END OPENSSH PRIVATE KEY-----"
-        ),
-        "key_kind",
-    ),
-    "many": (
-        lambda a: Sent(
-            b"".join(
-                b"-----BEGIN CERTIFICATE-----\n%b\n-----END CERTIFICATE-----\n" % word
-                for word in (b"AA%02d" % n for n in range(17))
-            ),
-            a.root.key,
-        ),
-        "many_certificates",
-    ),
+    "no ASN.1": (lambda a: Sent(pem("CERTIFICATE"), a.root.key), "bad_certificate"),
+    "no key within": (lambda a: Sent(a.root.pem, pem("PRIVATE KEY")), "bad_key"),
+    "no certificate": (lambda a: Sent(a.root.key + pem("X", b"")), "no_certificate"),
+    "an ssh key": (lambda a: Sent(a.root.pem + pem("OPENSSH PRIVATE KEY", b"")), "key_kind"),
+    "many": (lambda a: Sent(MANY, a.root.key), "many_certificates"),
     "encrypted": (lambda a: Sent(a.root.pem, encrypted(a.root, "hush")), "encrypted"),
     "wrong password": (
         lambda a: Sent(a.root.pem, encrypted(a.root, "hush"), password="no"),
         "password",
     ),
-    "no password": (lambda a: Sent(pkcs12=a.pkcs12(a.issue("a.example"), "hush")), "encrypted"),
-    "p12's wrong password": (
-        lambda a: Sent(pkcs12=a.pkcs12(a.issue("a.example"), "hush"), password="no"),
-        "password",
-    ),
-    "half a p12": (
-        lambda a: Sent(pkcs12=half(a.pkcs12(a.issue("a.example"), "hush")), password="hush"),
-        "pkcs12",
-    ),
+    "no password": (lambda a: Sent(pkcs12=p12(a)), "encrypted"),
+    "p12's wrong password": (lambda a: Sent(pkcs12=p12(a), password="no"), "password"),
+    "half a p12": (lambda a: Sent(pkcs12=half(p12(a)), password="hush"), "pkcs12"),
     "PEM as p12": (lambda a: Sent(pkcs12=a.root.pem + a.root.key), "pkcs12"),
     "weak": (lambda a: with_key(a, "a.example", kind="weak"), "weak_key"),
     "an unknown curve": (lambda a: with_key(a, "a.example", kind="koblitz"), "key_kind"),
     "no names": (with_key, "no_names"),
     "no name of a site": (lambda a: with_key(a, "a b", "*.*.example", "-x"), "no_names"),
-    "for mail": (
-        lambda a: with_key(a, "a.example", more=(f"{USE}emailProtection",)),
-        "not_for_servers",
-    ),
+    "for mail": (lambda a: with_key(a, "a.example", more=(f"{USE}emailProtection",)), OTHER_USE),
     "of an authority": (
         lambda a: with_key(a, "a.example", more=("basicConstraints=CA:TRUE",)),
-        "not_for_servers",
+        OTHER_USE,
     ),
     "must-staple": (
         lambda a: with_key(a, "a.example", more=("tlsfeature=status_request",)),
@@ -231,53 +199,37 @@ def test_a_certificate_for_servers_may_say_so(authority: Authority) -> None:
 def test_what_would_reckon_for_hours_is_given_up(authority: Authority) -> None:
     """A file may ask for as many rounds of its password's digest as it likes."""
     issued = authority.issue("a.example")
-    argv = (
-        "pkcs8",
-        "-topk8",
-        "-in",
-        issued.key_file,
-        "-outform",
-        "DER",
-        "-v2prf",
-        "hmacWithSHA256",
-    )
-    der = openssl(*argv, "-iter", 65536, "-passout", "pass:hush")
+    argv = ("pkcs8", "-topk8", "-in", issued.key_file, "-outform", "DER", "-iter", 65536)
+    der = openssl(*argv, "-v2prf", "hmacWithSHA256", "-passout", "pass:hush")
     assert der.count(b"\x02\x03\x01\x00\x00") == 1
     slow = der.replace(b"\x02\x03\x01\x00\x00", b"\x02\x03\x7f\xff\xff")
-    key = openssl("base64", given=slow)
-    pem = (
-        b"-----BEGIN ENCRYPTED PRIVATE KEY-----\n" + key + b"-----END ENCRYPTED PRIVATE KEY-----\n"
-    )
+    key = pem("ENCRYPTED PRIVATE KEY", openssl("base64", given=slow))
     begun_s = time.monotonic()
-    said = refused(Sent(issued.pem, pem, password="hush"), Openssl(timeout_s=0.5))
+    said = refused(Sent(issued.pem, key, password="hush"), Openssl(timeout_s=0.5))
     assert said == Reason("https.openssl", why=Reason("driver.too_late"))
     assert time.monotonic() - begun_s < 5
 
 
-@pytest.mark.parametrize("hostile", [b", DNS:", b"\n    \x1b", b'"\\#\r\n\t', b"\xff\xfe/../"])
-def test_a_name_that_is_none_comes_no_further(authority: Authority, hostile: bytes) -> None:
+def test_a_name_that_is_none_comes_no_further(authority: Authority) -> None:
     issued = authority.issue("one.example", "twoQQQQQQthree.example", itself=True)
     der = openssl("x509", "-in", issued.file, "-outform", "DER")
     assert b"QQQQQQ" in der
-    made = openssl("base64", given=der.replace(b"QQQQQQ", hostile))
-    pem = b"-----BEGIN CERTIFICATE-----\n" + made + b"-----END CERTIFICATE-----\n"
-    found = reading(Sent(pem, issued.key)).certificate.names
-    assert found[0] == "one.example"
-    assert all(is_site_name(name) is None for name in found)
+    for hostile in (b", DNS:", b"\n    \x1b", b'"\\#\r\n\t', b"\xff\xfe/../"):
+        made = openssl("base64", given=der.replace(b"QQQQQQ", hostile))
+        found = reading(Sent(pem("CERTIFICATE", made), issued.key)).certificate.names
+        assert found[0] == "one.example", hostile
+        assert all(is_site_name(name) is None for name in found), hostile
 
 
-def test_nothing_is_left_behind(authority: Authority, tmp_path: Path) -> None:
+def test_nothing_is_left_behind_and_nobody_prints_a_key_by_accident(
+    authority: Authority, tmp_path: Path
+) -> None:
     issued = authority.issue("a.example")
     program = Openssl(tmp_path)
-    reading(Sent(authority.chain(issued), issued.key), program)
+    sent = Sent(authority.chain(issued), issued.key, password="hush")
+    shown = f"{sent!r} {reading(sent, program)!r}"
     refused(Sent(authority.chain(issued), half(issued.key)), program)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nobody_prints_a_key_by_accident(authority: Authority) -> None:
-    issued = authority.issue("a.example")
-    sent = Sent(authority.chain(issued), issued.key, password="hush")
-    shown = f"{sent!r} {reading(sent)!r}"
     assert "PRIVATE" not in shown
     assert "hush" not in shown
 
