@@ -4,7 +4,6 @@ import json
 import socket
 import sqlite3
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,6 +12,7 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import Any
 
 import pytest
+from certificates import Authority
 from naproxy.update import checkup
 from naproxy.update.checkup import Box, HistoryOpens, Places
 from naproxy.update.health import UnhealthyError, problem_of
@@ -61,20 +61,17 @@ def serve(server: Any) -> Any:
     return server
 
 
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    own = Authority(tmp_path_factory.mktemp("authority")).root
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own.file, own.key_file)
+    return context
+
+
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[dict[str, Any]]:
+def box(tmp_path: Path, tls: ssl.SSLContext) -> Iterator[dict[str, Any]]:
     """Servers that are in order, a history, and where all that is."""
-    key = tmp_path / "both.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "9"),
-            *("-subj", "/CN=box", "-keyout", key, "-out", tmp_path / "crt"),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(tmp_path / "crt", key)
     found = {
         "varnish": serve(Server(("127.0.0.1", 0), Handler)),
         "ui": Server(("127.0.0.1", 0), Handler),
@@ -110,22 +107,17 @@ def test_a_box_in_order_passes_all_checks(box: dict[str, Any]) -> None:
         check()
 
 
-@pytest.mark.parametrize(
-    ("mounts", "words"),
-    [
+def test_data_that_is_not_kept_is_found(box: dict[str, Any], tmp_path: Path) -> None:
+    for mounts, words in (
         ("/dev/root / squashfs ro 0 0\n", "not on the disk"),
         (MOUNTS.replace("/dev/vda4 /data ext4", "tmpfs /data tmpfs"), "not on the disk"),
         (MOUNTS + "tmpfs /data tmpfs rw 0 0\n", "not on the disk"),
         (MOUNTS.replace("rw,noatime", "ro,noatime"), "cannot be written"),
-    ],
-)
-def test_data_that_is_not_kept_is_found(box: dict[str, Any], mounts: str, words: str) -> None:
-    box["places"].mounts.write_text(mounts)
-    with pytest.raises(UnhealthyError, match=words):
-        checkup.data_is_kept(box["places"])
-
-
-def test_a_data_folder_that_is_not_there_is_found(box: dict[str, Any], tmp_path: Path) -> None:
+    ):
+        box["places"].mounts.write_text(mounts)
+        with pytest.raises(UnhealthyError, match=words):
+            checkup.data_is_kept(box["places"])
+    box["places"].mounts.write_text(MOUNTS)
     with pytest.raises(UnhealthyError, match="cannot be written"):
         checkup.data_is_kept(Places(tmp_path / "gone", mounts=box["places"].mounts))
 
@@ -136,63 +128,47 @@ def test_a_controller_that_does_not_beat_is_found(box: dict[str, Any]) -> None:
         checkup.controller_beats(box["places"])
 
 
-def test_a_controller_that_is_not_there_is_found(tmp_path: Path) -> None:
-    with pytest.raises(UnhealthyError, match="no controller runs"):
-        checkup.controller_beats(Places(tmp_path, socket=str(tmp_path / "none")))
-
-
-def test_what_is_not_our_varnish_is_found(box: dict[str, Any]) -> None:
+def test_a_varnish_of_others_is_found_and_a_box_that_is_not_set_up_is_in_order(
+    box: dict[str, Any],
+) -> None:
     box["varnish"].headers = (("X-Varnish", "3"),)
     with pytest.raises(UnhealthyError, match="something other"):
         checkup.varnish_serves(box["places"])
-
-
-def test_a_box_that_is_not_set_up_is_in_order(box: dict[str, Any]) -> None:
     box["varnish"].status, box["varnish"].headers = 503, (("X-Naproxy", "error"),)
     checkup.varnish_serves(box["places"])
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b'{"problem": {"code": "https.not_running", "params": {}}}', "https.not_running"),
-        (b'{"problem": null}', None),
-    ],
-)
-def test_https_that_is_missing_is_a_note_only(
-    body: bytes, code: str | None, box: dict[str, Any]
-) -> None:
-    box["controller"].body = body
-    missing = checkup.https_missing(box["places"])
-    assert (missing.code if missing else None) == code
-    assert problem_of(checkup.checks(box["places"])) is None
+def test_https_that_is_missing_is_a_note_only(box: dict[str, Any]) -> None:
+    missing = b'{"problem": {"code": "https.not_running", "params": {}}}'
+    for body, code in ((missing, "https.not_running"), (b'{"problem": null}', None)):
+        box["controller"].body = body
+        found = checkup.https_missing(box["places"])
+        assert (found.code if found else None) == code
+        assert problem_of(checkup.checks(box["places"])) is None
 
 
-@pytest.mark.parametrize(("status", "good"), [(200, True), (302, True), (421, True), (503, False)])
-def test_an_interface_with_nobody_behind_it_is_found(
-    box: dict[str, Any], status: int, good: bool
-) -> None:
-    box["ui"].status = status
-    if good:
+def test_an_interface_with_nobody_behind_it_is_found(box: dict[str, Any]) -> None:
+    for good in (200, 302, 421):
+        box["ui"].status = good
         checkup.interface_answers(box["places"])
-        return
+    box["ui"].status = 503
     with pytest.raises(UnhealthyError, match="answers 503"):
         checkup.interface_answers(box["places"])
 
 
-def test_what_does_not_listen_is_found(box: dict[str, Any], tmp_path: Path) -> None:
+def test_what_is_not_there_is_found(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-        closed = Places(tmp_path, web_port=port, ui_port=port)
-        for check in (checkup.varnish_serves, checkup.interface_answers):
-            with pytest.raises(UnhealthyError, match="does not answer"):
-                check(closed)
-
-
-def test_a_history_that_is_not_there_is_found(tmp_path: Path) -> None:
-    with pytest.raises(UnhealthyError, match="cannot open"):
-        HistoryOpens(Places(tmp_path))()
+        gone = Places(tmp_path, socket=str(tmp_path / "none"), web_port=port, ui_port=port)
+        for check, words in (
+            (checkup.varnish_serves, "does not answer"),
+            (checkup.interface_answers, "does not answer"),
+            (checkup.controller_beats, "no controller runs"),
+            (lambda places: HistoryOpens(places)(), "cannot open"),
+        ):
+            with pytest.raises(UnhealthyError, match=words):
+                check(gone)
 
 
 def test_a_history_that_is_damaged_is_found(box: dict[str, Any], tmp_path: Path) -> None:
@@ -219,10 +195,10 @@ def test_what_runs_is_known_without_rauc(box: dict[str, Any], tmp_path: Path) ->
     assert (seen.running, seen.slots, seen.confirmed) == ("B", None, ("A", ""))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"slot": "A"}', "null"])
-def test_a_record_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / "confirmed.json").write_text(text)
-    assert confirmed_last(tmp_path) is None
+def test_a_record_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    for text in ("", "{", "[]", '{"slot": "A"}', "null"):
+        (tmp_path / "confirmed.json").write_text(text)
+        assert confirmed_last(tmp_path) is None, text
 
 
 def test_it_is_confirmed_through_the_controller(box: dict[str, Any]) -> None:
