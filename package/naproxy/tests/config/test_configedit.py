@@ -104,9 +104,8 @@ INLINE = b'rule = [{ kind = "path", text = "/a", treat_as = "feed" }]\n[box]\n'
 SECRET = b'[mqtt]\ndriver = "udp"\npassword = "hush"\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "change", "value"),
-    [
+def test_a_change_is_where_it_belongs() -> None:
+    for text, change, value in (
         # To a server that has sections, to a member by its number, to lists of sections.
         (TEXT, ("set", "server.web.port", 8080), lambda data: data["server"][0]["port"]),
         (TEXT, ("set", "rule.2.text", "/c"), lambda data: data["rule"][1]["text"]),
@@ -119,12 +118,10 @@ SECRET = b'[mqtt]\ndriver = "udp"\npassword = "hush"\n'
         (TEXT, ("set", "mqtt.password", "new"), lambda data: data["mqtt"]["password"]),
         # Another driver's secret goes with it.
         (SECRET, ("set", "mqtt", {"driver": "wire"}), lambda data: data["mqtt"]),
-    ],
-)
-def test_a_change_is_where_it_belongs(text: bytes, change: Any, value: Any) -> None:
-    written, data = edited(change, text=text)
-    assert value(data) == change[2]
-    assert "meter" not in data or "[[meter]]" in written
+    ):
+        written, data = edited(change, text=text)
+        assert value(data) == change[2], text
+        assert "meter" not in data or "[[meter]]" in written, text
 
 
 OLDER = TEXT.replace(b"[server.promise]", b"[server.hold]\nrelease_ms = 3\n[server.promise]")
@@ -146,19 +143,21 @@ def test_a_key_that_got_another_name_gets_it_with_the_next_change() -> None:
     assert "# they complained" in written
 
 
-@pytest.mark.parametrize(
-    "text",
-    [RENAMED, RENAMED.replace(b"redirect_robots", b"defer_crawlers = false\nredirect_robots")],
-)
-def test_a_change_of_the_new_key_replaces_the_old_one(text: bytes) -> None:
-    written, data = edited(("set", "server.web.defer_crawlers", True), text=text)
-    assert data["server"][0]["defer_crawlers"] is True
-    assert "redirect_robots" not in written
-    assert "defer_crawlers" not in edited(("remove", "server.web.defer_crawlers"), text=text)[0]
-    assert refused("set", "server.web.redirect_robots", True, text=text) == (
-        "server.web.redirect_robots",
-        "is called defer_crawlers now",
-    )
+def test_a_change_of_the_new_key_replaces_the_old_one() -> None:
+    for text in (
+        RENAMED,
+        RENAMED.replace(b"redirect_robots", b"defer_crawlers = false\nredirect_robots"),
+    ):
+        written, data = edited(("set", "server.web.defer_crawlers", True), text=text)
+        assert data["server"][0]["defer_crawlers"] is True, text
+        assert "redirect_robots" not in written, text
+        assert (
+            "defer_crawlers" not in edited(("remove", "server.web.defer_crawlers"), text=text)[0]
+        ), text
+        assert refused("set", "server.web.redirect_robots", True, text=text) == (
+            "server.web.redirect_robots",
+            "is called defer_crawlers now",
+        ), text
 
 
 def test_a_key_that_is_an_argument_now_stays() -> None:
@@ -168,12 +167,14 @@ def test_a_key_that_is_an_argument_now_stays() -> None:
     assert "# a larger disk" in written
 
 
-@pytest.mark.parametrize("text", [TEXT, OLDER])
-def test_a_change_that_brings_an_old_key_is_refused(text: bytes) -> None:
-    where, words = refused("set", "server.web.hold.release_ms", 7, text=text)
-    assert where == "server.web.hold.release_ms"
-    assert "no effect any more" in words
-    assert refused("set", "server.web.hold", {"release_ms": 7}, text=text) == (where, words)
+def test_a_change_that_brings_an_old_key_is_refused() -> None:
+    for text in (TEXT, OLDER):
+        where, words = refused("set", "server.web.hold.release_ms", 7, text=text)
+        assert where == "server.web.hold.release_ms", text
+        assert "no effect any more" in words, text
+        assert refused("set", "server.web.hold", {"release_ms": 7}, text=text) == (where, words), (
+            text
+        )
 
 
 def test_the_last_rule_can_go() -> None:
@@ -207,9 +208,8 @@ def test_a_section_that_is_replaced_keeps_the_comments_of_what_stays() -> None:
     assert data["server"][0]["promise"] == {"fraction": 0.01, "delta_s": 2.0}
 
 
-@pytest.mark.parametrize(
-    ("change", "where", "words"),
-    [
+def test_a_place_that_there_is_not_is_named() -> None:
+    for change, where, words in (
         (("set", "server.nope.port", 1), "server.nope", "there is no server nope"),
         (("set", "rule.3.text", "/"), "rule.3", "there is no rule 3"),
         (("set", "rule.0.text", "/"), "rule.0", "there is no rule 0"),
@@ -222,12 +222,10 @@ def test_a_section_that_is_replaced_keeps_the_comments_of_what_stays() -> None:
         (("add", "rule.1", {}), "rule.1", "is one rule; to add one, write rule"),
         (("set", "rule.1", 7), "rule.1", "must be a section"),
         (("add", "rule", "/x"), "rule", "does not fit"),
-    ],
-)
-def test_a_place_that_there_is_not_is_named(change: Any, where: str, words: str) -> None:
-    said_where, said = refused(*change)
-    assert said_where == where
-    assert words in said
+    ):
+        said_where, said = refused(*change)
+        assert said_where == where, change
+        assert words in said, change
 
 
 def test_a_file_that_is_not_toml_or_too_large_to_edit_in_time_is_left_alone() -> None:
@@ -246,9 +244,8 @@ def deep(levels: int) -> Any:
     return [deep(levels - 1)] if levels else 1
 
 
-@pytest.mark.parametrize(
-    ("body", "where"),
-    [
+def test_changes_of_the_wrong_form_are_refused_and_named() -> None:
+    for body, where in (
         (None, "changes"),
         ({}, "changes"),
         ([{"op": "remove", "where": "a"}] * 201, "changes"),
@@ -271,13 +268,11 @@ def deep(levels: int) -> Any:
         ([{"op": "set", "where": "a.b", "value": {"x\ny": 1}}], "changes[0].value"),
         ([{"op": "set", "where": "a.b", "value": [{"x": [None]}]}], "changes[0].value"),
         ([{"op": "set", "where": "a.b", "value": deep(50)}], "changes[0].value"),
-    ],
-)
-def test_changes_of_the_wrong_form_are_refused_and_named(body: Any, where: str) -> None:
-    with pytest.raises(ChangeError) as caught:
-        configedit.read(body)
-    assert caught.value.where == where
-    assert str(caught.value)
+    ):
+        with pytest.raises(ChangeError) as caught:
+            configedit.read(body)
+        assert caught.value.where == where, body
+        assert str(caught.value), body
 
 
 @pytest.mark.parametrize(

@@ -227,12 +227,16 @@ def refused(file: Path, text: bytes = b"[nonsense]\n") -> InForce:
     return in_force(file)
 
 
-def test_settings_that_are_saved_end_it(file: Path) -> None:
+def test_settings_that_are_saved_end_it_and_the_refused_file_is_kept(file: Path) -> None:
     ours = refused(file)
     assert ours.refused
+    assert ours.to_edit() == GOOD  # single keys are changed in those that are used
     ours.put(BETTER)
     assert ours.refused is None
     assert in_force(file).current().server[0].id == "shop"
+    aside = file.with_name("naproxy.toml.refused")
+    assert aside.read_bytes() == b"[nonsense]\n"
+    assert aside.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_secret_is_not_swept_away_before_the_settings_name_it(
@@ -259,13 +263,6 @@ def test_a_secret_is_not_swept_away_before_the_settings_name_it(
     assert not Path(named).exists()
 
 
-def test_the_refused_file_is_kept_when_others_are_saved(file: Path) -> None:
-    refused(file).put(BETTER)
-    aside = file.with_name("naproxy.toml.refused")
-    assert aside.read_bytes() == b"[nonsense]\n"
-    assert aside.stat().st_mode & 0o777 == 0o600
-
-
 def test_what_is_in_the_way_of_the_file_is_replaced_when_others_are_saved(file: Path) -> None:
     Worked(file).end(GOOD)
     file.unlink()
@@ -282,10 +279,6 @@ def test_wrong_settings_that_are_saved_do_not_end_it(file: Path) -> None:
         ours.put(b"[more_nonsense]\n")
     assert ours.refused
     assert file.read_bytes() == b"[nonsense]\n"
-
-
-def test_single_keys_are_changed_in_those_that_are_used(file: Path) -> None:
-    assert refused(file).to_edit() == GOOD
 
 
 def test_a_file_mended_by_hand_is_used_when_it_is_read_again(file: Path) -> None:
