@@ -32,9 +32,8 @@ def saved_j(asleep_s: float, cycles: int = 1) -> float:
 EVENING = [ask(0), ask(1000), ask(1001), ask(4000), ask(4100)]
 
 
-@pytest.mark.parametrize(
-    ("fraction", "closed", "saved"),
-    [
+def test_a_gap_costs_all_who_come_while_the_server_wakes() -> None:
+    for fraction, closed, saved in (
         # A server that wakes on arrival never sleeps if nobody may wait.
         (0.0, False, 0.0),
         # The budget goes to the gap that is worth most.
@@ -43,13 +42,9 @@ EVENING = [ask(0), ask(1000), ask(1001), ask(4000), ask(4100)]
         (0.6, False, saved_j(2995 + 1000, 2)),
         # In a closed loop a client costs once.
         (0.4, True, saved_j(2995 + 1000, 2)),
-    ],
-)
-def test_a_gap_costs_all_who_come_while_the_server_wakes(
-    fraction: float, closed: bool, saved: float
-) -> None:
-    made = bounds(EVENING).reactive(fraction, closed=closed)
-    assert made.saving_j == pytest.approx(saved, rel=1e-3)
+    ):
+        made = bounds(EVENING).reactive(fraction, closed=closed)
+        assert made.saving_j == pytest.approx(saved, rel=1e-3), fraction
 
 
 def test_a_server_that_wakes_is_not_asleep() -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.core.energy import Power
@@ -100,27 +99,24 @@ def test_a_size_fits_in_a_byte(size: int) -> None:
     assert max(1, size) * 7 / 8 <= bytes_of(size_code(size)) <= max(1, size)
 
 
-@pytest.mark.parametrize(
-    ("bare", "keep_s", "held"),
-    [
+def test_the_first_rule_that_says_it_counts() -> None:
+    for bare, keep_s, held in (
         ("/a.css", 120.0, True),
         ("/news/today", 600.0, True),
         ("/news/live", 600.0, True),
         ("/shop/a.css", 120.0, False),
         ("/", 120.0, False),
-    ],
-)
-def test_the_first_rule_that_says_it_counts(bare: str, keep_s: float, held: bool) -> None:
-    keeps = Keeps(
-        [
-            PathRule("/news/", keep_s=600.0),
-            PathRule("/shop/", asleep="no"),
-            PathRule("/news/live", asleep="yes", keep_s=5.0),
-            PathRule("/news/", asleep="yes"),
-        ]
-    )
-    keep = keeps.all[keeps.of(bare, static=bare.endswith(".css"), status=200, size=100)]
-    assert (keep.ttl_s, keep.held) == (keep_s, held)
+    ):
+        keeps = Keeps(
+            [
+                PathRule("/news/", keep_s=600.0),
+                PathRule("/shop/", asleep="no"),
+                PathRule("/news/live", asleep="yes", keep_s=5.0),
+                PathRule("/news/", asleep="yes"),
+            ]
+        )
+        keep = keeps.all[keeps.of(bare, static=bare.endswith(".css"), status=200, size=100)]
+        assert (keep.ttl_s, keep.held) == (keep_s, held), bare
 
 
 def test_a_permanent_redirect_is_held_as_a_file_is() -> None:

@@ -184,7 +184,7 @@ def test_the_promise_is_asked_for_from_the_second_day_on(
 
 def test_a_busy_site_is_told_not_to_buy(tmp_path: Path) -> None:
     busy = write(tmp_path / "busy.log", [line(t, f"/{t}") for t in range(0, 2 * 86400, 40)])
-    out = good(busy).out
+    out = good(busy, "--policy", "teacher", "--policy", "timeout-5m").out
     assert "Do not buy it" in out
     assert "leave too few pauses" in out
 

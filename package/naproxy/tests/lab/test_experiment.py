@@ -47,12 +47,6 @@ def test_the_same_seed_gives_the_same_order_and_another_one_another() -> None:
     assert order(3, 20, 1) == order(3, 20, 1) != order(3, 20, 2)
 
 
-def test_each_command_is_first_about_as_often() -> None:
-    first = [one[0] for one in order(2, 1000, 5)]
-    # A fair coin thrown 1000 times has a standard deviation of 16.
-    assert abs(sum(first) - 500) < 80
-
-
 # The phases
 
 
@@ -166,11 +160,11 @@ def test_noise_larger_than_the_difference_is_not_concluded_from() -> None:
 
 def test_equal_commands_are_rarely_told_apart() -> None:
     told = 0
-    for seed in range(400):
+    for seed in range(200):
         runs = [r for c in range(3) for r in noisy(c, 30, 2, seed=seed)]
         told += any(found.concluded for found in Judge(1.0).comparisons(runs, 3))
-    # At most 5 %, of three comparisons together: 20 of 400, standard deviation 4.4.
-    assert told < 36
+    # At most 5 %, of three comparisons together: 10 of 200, standard deviation 3.1.
+    assert told < 20
 
 
 def test_drift_that_both_share_hides_a_difference_from_welch_and_not_from_pairs() -> None:
@@ -184,9 +178,3 @@ def test_pairs_are_made_of_rounds_that_have_both() -> None:
     [found] = Judge(1.0, paired=True).comparisons(runs, 2)
     assert found.test
     assert found.test.degrees == 6
-
-
-def test_commands_are_compared_by_unit_of_work() -> None:
-    runs = [run(c, n, busy_w=30 + 0.01 * n, units=100 * (c + 1)) for n in range(5) for c in (0, 1)]
-    [found] = Judge(1.0).comparisons(runs, 2)
-    assert found.words == "100.0 % more"

@@ -5,7 +5,6 @@ import json
 import random
 import sqlite3
 from contextlib import closing
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -176,15 +175,6 @@ def test_where_no_timeout_keeps_the_promise_none_is_compared(box: Box) -> None:
     assert found["always"]["energy_j"] == pytest.approx(40.0 * (to_s - from_s))
 
 
-def test_a_larger_budget_never_saves_less(box: Box) -> None:
-    live(box, 30, random.Random(7))
-    found = answered(box)
-    for name in ("bound-reactive", "bound-pre-wake"):
-        saved = [r["saving_gross"] for r in found["budgets"] if r["policy"] == name]
-        assert len(saved) == len(hindsight.FRACTIONS)
-        assert all(b >= a - 1e-3 for a, b in pairwise(saved))
-
-
 def test_another_server_changes_what_is_saved(box: Box) -> None:
     live(box, 30, random.Random(9))
     slow, fast = answered(box, wake_s=60.0), answered(box, wake_s=0.2)
@@ -264,28 +254,18 @@ def test_as_a_process_it_tells_how_far_it_is(box: Box, capsys: pytest.CaptureFix
     assert shares[-1] == 1.0
 
 
-def test_as_a_process_it_says_when_there_is_too_little(
+def test_as_a_process_it_says_when_there_is_too_little_or_a_question_is_none(
     box: Box, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, out, _ = run(box, {**SAID, "from_s": 0, "to_s": box.wall_s}, capsys)
     assert status == 0
     assert "no requests" in json.loads(out)["not_enough"]
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "",
-        "[]",
-        "{}",
+    for said in (
+        *("", "[]", "{}"),
         {**SAID, "from_s": 0, "to_s": 1, "policies": ["sablier"]},
         {**SAID, "from_s": 0, "to_s": 1, "power": {"on_w": 1, "off_w": 2}},
         {**SAID, "from_s": 0, "to_s": 1, "wake_s": "soon"},
-    ],
-)
-def test_a_question_that_is_none_is_refused(
-    box: Box, said: object, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, out, err = run(box, said, capsys)
-    assert (status, out) == (2, "")
-    assert "hindsight" in err
+    ):
+        status, out, err = run(box, said, capsys)
+        assert (status, out) == (2, ""), said
+        assert "hindsight" in err, said

@@ -10,7 +10,7 @@ from naproxy.core.reason import Reason
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.accesslog import Entry
 from naproxy.lab.estimate.cachemodel import CACHES
-from naproxy.lab.estimate.traffic import CHUNK, Chunk, Reader, Traffic
+from naproxy.lab.estimate.traffic import CHUNK, Reader, Traffic
 from naproxy.lab.estimate.trust import Trust
 
 AGENTS = Agents()
@@ -64,17 +64,6 @@ def test_a_wordpress_that_calls_itself_is_no_visitor(tmp_path: Path) -> None:
     traffic = read([calls, entry(0, "/feed", agent)], tmp_path)
     assert traffic.requests[Klass.CRAWLER] == 1
     assert traffic.requests[Klass.API] == 1
-
-
-def test_records_survive_the_file(tmp_path: Path) -> None:
-    chunk = Chunk()
-    for n in range(5):
-        chunk.append(float(n), n, n, n % 3, flags=n % 2, age_s=float(n))
-    with (tmp_path / "file").open("w+b") as file:
-        chunk.write(file)
-        file.seek(0)
-        again = Chunk.read(file, 5)
-    assert again.everybody() == chunk.everybody()
 
 
 def test_more_than_a_chunk_can_be_read_by_several(tmp_path: Path) -> None:

@@ -31,20 +31,12 @@ LINK = Link(bandwidth_bytes_s=10e6, rtt_s=0.1, buffer_bytes=250_000)
 MIXED = {SMALL: Load(100, 1_000_000), MEDIUM: Load(20, 4_000_000), LARGE: Load(4, 40_000_000)}
 
 
-@pytest.mark.parametrize(
-    ("size", "group"),
-    [
-        (None, SMALL),
-        (0, SMALL),
-        (99_999, SMALL),
-        (100_000, MEDIUM),
-        (999_999, MEDIUM),
-        (1_000_000, LARGE),
-        (10**18, LARGE),
-    ],
-)
-def test_files_are_grouped_by_the_bandwidth_delay_product(size: int | None, group: Group) -> None:
-    assert group_of(size, LINK.bdp_bytes) is group
+def test_files_are_grouped_by_the_bandwidth_delay_product() -> None:
+    for size, group in (
+        *((None, SMALL), (0, SMALL), (99_999, SMALL), (100_000, MEDIUM)),
+        *((999_999, MEDIUM), (1_000_000, LARGE), (10**18, LARGE)),
+    ):
+        assert group_of(size, LINK.bdp_bytes) is group, size
 
 
 def test_a_group_knows_its_average() -> None:
@@ -72,10 +64,9 @@ def test_mine_gives_the_small_most_and_the_large_least() -> None:
     assert least_energy(MIXED, LINK, 12) == {SMALL: 7, MEDIUM: 3, LARGE: 1}
 
 
-@pytest.mark.parametrize("most", range(1, 14))
-def test_mine_never_has_more_channels_than_there_are(most: int) -> None:
-    found = least_energy(MIXED, LINK, most)
-    assert 1 <= sum(found.values()) <= most
+def test_mine_never_has_more_channels_than_there_are() -> None:
+    for most in range(1, 14):
+        assert 1 <= sum(least_energy(MIXED, LINK, most).values()) <= most, most
 
 
 def test_mine_goes_on_with_the_next_group_when_one_is_done() -> None:
@@ -105,12 +96,12 @@ def test_flexible_uses_all_it_has_small_ones_first() -> None:
     assert small_first({LARGE: Load(2, 10**7)}, LINK, 5)[LARGE] == 2
 
 
-@pytest.mark.parametrize(("size", "parts"), [(10, 3), (2, 5), (1, 1), (10**18, 7)])
-def test_ranges_cover_a_file_once(size: int, parts: int) -> None:
-    found = ranges(size, parts)
-    assert len(found) == min(size, parts)
-    assert (found[0][0], found[-1][1]) == (0, size - 1)
-    assert all(a[1] + 1 == b[0] for a, b in pairwise(found))
+def test_ranges_cover_a_file_once() -> None:
+    for size, parts in ((10, 3), (2, 5), (1, 1), (10**18, 7)):
+        found = ranges(size, parts)
+        assert len(found) == min(size, parts), size
+        assert (found[0][0], found[-1][1]) == (0, size - 1), size
+        assert all(a[1] + 1 == b[0] for a, b in pairwise(found)), size
 
 
 def test_mine_and_maxthr_probe_nothing() -> None:
@@ -136,11 +127,11 @@ def test_ee_tries_every_fourth_level_and_keeps_the_best_ratio() -> None:
     assert (ee.due_s, total(ee)) == (math.inf, 5)
 
 
-@pytest.mark.parametrize("most", [1, 4])
-def test_ee_has_nothing_to_try_up_to_four_channels(most: int) -> None:
-    ee = EE(most)
-    ee.begin(Reading(0, 0, 0))
-    assert (ee.due_s, total(ee)) == (math.inf, 1)
+def test_ee_has_nothing_to_try_up_to_four_channels() -> None:
+    for most in (1, 4):
+        ee = EE(most)
+        ee.begin(Reading(0, 0, 0))
+        assert (ee.due_s, total(ee)) == (math.inf, 1), most
 
 
 def flexible(top_bytes_s: float | None, most: int = 12) -> FlexibleThr:
@@ -192,12 +183,14 @@ def test_an_sla_is_read() -> None:
     assert parse("flexible:1") == Sla("flexible", 1.0)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "MinE", "flexible", "flexible:", "flexible:0", "flexible:0.0", "flexible:1.1",
-     "flexible:nan", "flexible:0.8 ", "flexible:-0.5", "flexible:0.\N{ARABIC-INDIC DIGIT EIGHT}",
-     "fixed"],
-)  # fmt: skip
-def test_an_sla_that_is_none_is_named(text: str) -> None:
-    with pytest.raises(WrongError, match="is none of mine, maxthr, ee"):
-        parse(text)
+def test_an_sla_that_is_none_is_named() -> None:
+    odd = (
+        "flexible:1.1",
+        "flexible:nan",
+        "flexible:0.8 ",
+        "flexible:-0.5",
+        "flexible:0.\N{ARABIC-INDIC DIGIT EIGHT}",
+    )
+    for text in ("", "MinE", "flexible", "flexible:", "flexible:0", "flexible:0.0", "fixed", *odd):
+        with pytest.raises(WrongError, match="is none of mine, maxthr, ee"):
+            parse(text)

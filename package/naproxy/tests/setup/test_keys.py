@@ -69,11 +69,6 @@ def test_the_key_is_made_on_the_box_and_only_its_public_half_is_shown(box: Box) 
     assert box.key_file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_key_that_is_there_is_kept(box: Box) -> None:
-    first = box.key("make")[1]
-    assert box.key("make") == (0, first, box.key("make")[2])
-
-
 def test_a_key_with_a_passphrase_is_said(box: Box) -> None:
     box.key_file.parent.mkdir()
     subprocess.run(["ssh-keygen", "-q", "-N", "words", "-f", box.key_file], check=True)

@@ -21,12 +21,6 @@ def server(**sleep: object) -> Server:
     return config.parse(f'{text}[server.sleep]\ndriver = "ssh"\n{more}').server[0]
 
 
-def test_a_key_is_made_in_the_folder_of_the_configuration(tmp_path: Path) -> None:
-    made = asyncio.run(access.key(server(key_file=str(tmp_path / "ssh/key")), tmp_path))
-    assert made["public_key"].startswith("ssh-ed25519 ")
-    assert (tmp_path / "ssh/key").exists()
-
-
 def test_no_request_makes_a_key_anywhere_else(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/link").symlink_to(tmp_path)

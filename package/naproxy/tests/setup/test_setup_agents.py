@@ -251,21 +251,16 @@ def test_the_installer_puts_the_boxs_key_in_the_place_of_another_and_removes_all
     assert not etc.exists()
 
 
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
+def test_what_is_no_key_is_said_and_nothing_is_installed(tmp_path: Path) -> None:
+    for said, words in (
         ('{"error":"This code is not good"}', "This code is not good"),
         ("ab" * 32 + "\n" + "cd" * 32 + "\n", "gave no key"),
         ("\x1b[2Jab", "gave no key"),
         ("", "gave no key"),
-    ],
-)
-def test_what_is_no_key_is_said_and_nothing_is_installed(
-    tmp_path: Path, said: str, words: str
-) -> None:
-    (tmp_path / "key").write_text(said)
-    done = installer(tmp_path, "web", str(tmp_path / "key"))
-    assert done.returncode == 1
-    assert words in done.stderr
-    assert "\x1b" not in done.stderr
-    assert not (tmp_path / "etc/naproxy-agent").exists()
+    ):
+        (tmp_path / "key").write_text(said)
+        done = installer(tmp_path, "web", str(tmp_path / "key"))
+        assert done.returncode == 1, said
+        assert words in done.stderr
+        assert "\x1b" not in done.stderr
+        assert not (tmp_path / "etc/naproxy-agent").exists(), said

@@ -110,16 +110,11 @@ def test_machines_are_found_with_name_card_and_what_their_web_server_says() -> N
     assert found[2]["http"]["meter"] == "tasmota"
 
 
-def test_every_address_of_the_network_is_asked_but_the_boxs_own() -> None:
-    office = Office({})
+def test_every_address_is_asked_but_the_boxs_own_and_more_only_of_those_with_a_card() -> None:
+    office = Office(MACHINES)
     swept(office)
     assert len(office.poked) == 253
     assert "192.168.1.2" not in office.poked
-
-
-def test_machines_that_did_not_show_a_card_are_not_asked_anything() -> None:
-    office = Office(MACHINES)
-    swept(office)
     assert {address for address, _ in office.asked} == set(MACHINES)
 
 
@@ -140,9 +135,8 @@ def test_all_networks_together_are_no_more_than_one_large_one() -> None:
     assert office.poked[0].startswith("10.2.")
 
 
-@pytest.mark.parametrize(
-    "strange",
-    [
+def test_nothing_but_local_networks_is_swept() -> None:
+    for strange in (
         LO,
         link("ppp0", "10.0.0.1", 32),
         link("eth0", "8.8.8.8", 24),
@@ -150,14 +144,12 @@ def test_all_networks_together_are_no_more_than_one_large_one() -> None:
         {**ETH0, "flags": []},
         {"ifname": "eth0", "flags": ["UP"], "addr_info": [{"family": "inet", "scope": "global"}]},
         link("eth0", "not an address", 24),
-    ],
-)
-def test_nothing_but_local_networks_is_swept(strange: dict[str, Any]) -> None:
-    office = Office({}, strange)
-    with pytest.raises(JobError) as error:
-        swept(office)
-    assert error.value.reason.code == "setup.no_network"
-    assert office.poked == []
+    ):
+        office = Office({}, strange)
+        with pytest.raises(JobError) as error:
+            swept(office)
+        assert error.value.reason.code == "setup.no_network", strange
+        assert office.poked == [], strange
 
 
 def test_entries_without_a_card_are_nobody() -> None:
@@ -172,26 +164,20 @@ def test_entries_without_a_card_are_nobody() -> None:
 # A typed address
 
 
-def test_a_typed_addresss_card_is_found() -> None:
-    found = looked(Office(MACHINES), "192.168.1.10")
-    assert (found["mac"], found["mac_missing"]) == ("02:00:00:00:00:0a", "")
-
-
-def test_a_name_is_as_good_as_an_address() -> None:
+def test_a_typed_addresss_card_is_found_or_it_is_said_why_not() -> None:
     office = Office(MACHINES)
     office.names["web"] = ["fd00::1", "192.168.1.10"]
+    for text, mac, missing in (
+        ("192.168.1.10", "02:00:00:00:00:0a", ""),
+        ("web", "02:00:00:00:00:0a", ""),
+        ("192.168.1.99", "", "silent"),  # it is off
+    ):
+        found = looked(office, text)
+        assert (found["mac"], found["mac_missing"]) == (mac, missing), text
     assert looked(office, "web")["address"] == "192.168.1.10"
-
-
-def test_behind_a_router_the_card_cannot_be_seen_and_that_is_said() -> None:
-    office = Office(MACHINES)
     office.gateway = "192.168.1.1"
     found = looked(office, "192.168.1.10")
     assert (found["mac"], found["mac_missing"]) == ("", "behind_router")
-
-
-def test_a_machine_that_is_off_is_said_to_be_silent() -> None:
-    assert looked(Office(MACHINES), "192.168.1.99")["mac_missing"] == "silent"
 
 
 def test_only_the_typed_port_and_443_are_asked() -> None:
@@ -200,9 +186,8 @@ def test_only_the_typed_port_and_443_are_asked() -> None:
     assert office.asked == [("192.168.1.10", 8080), ("192.168.1.10", 443)]
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
+def test_what_cannot_be_a_server_is_refused_and_nothing_is_sent() -> None:
+    for text, code in (
         ("127.0.0.1", "own_address"),
         ("127.8.8.8", "own_address"),
         ("::1", "own_address"),
@@ -222,15 +207,13 @@ def test_only_the_typed_port_and_443_are_asked() -> None:
         ("192.168.1.10; reboot", "unknown_name"),
         ("-h", "unknown_name"),
         ("0x7f.1", "unknown_name"),
-    ],
-)
-def test_what_cannot_be_a_server_is_refused_and_nothing_is_sent(text: str, code: str) -> None:
-    office = Office(MACHINES)
-    office.names["inside"] = ["127.0.0.1"]
-    with pytest.raises(JobError) as error:
-        looked(office, text)
-    assert error.value.reason.code == f"setup.{code}"
-    assert (office.poked, office.asked) == ([], [])
+    ):
+        office = Office(MACHINES)
+        office.names["inside"] = ["127.0.0.1"]
+        with pytest.raises(JobError) as error:
+            looked(office, text)
+        assert error.value.reason.code == f"setup.{code}", text
+        assert (office.poked, office.asked) == ([], []), text
 
 
 # What strangers say
@@ -248,15 +231,11 @@ def test_a_title_is_one_line_without_its_tricks_and_cut() -> None:
     assert (hint.title + hint.server).isprintable()
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [b"", b"\x00" * 5000, b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 999 x\r\n\r\n", b"\r\n\r\n" * 99],
-)
-def test_what_is_no_http_is_only_open(answer: bytes) -> None:
-    assert web.read(80, answer) == Hint(80, "open")
-
-
-def test_a_title_without_an_end_takes_no_time() -> None:
+def test_what_is_no_http_is_only_open() -> None:
+    junk = (b"", b"\x00" * 5000, b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 999 x\r\n\r\n")
+    for answer in (*junk, b"\r\n\r\n" * 99):
+        assert web.read(80, answer) == Hint(80, "open"), answer[:50]
+    # A title without an end takes no time.
     assert web.read(80, b"HTTP/1.0 200 OK\r\n\r\n" + b"<title " * 5000).title == ""
 
 
@@ -282,9 +261,8 @@ def test_a_redirect_is_not_followed() -> None:
     assert (hint.status, hint.server) == (302, "x")
 
 
-@pytest.mark.parametrize(
-    ("said", "found"),
-    [
+def test_a_shelly_is_known_by_what_it_says_of_itself() -> None:
+    for said, found in (
         (b'{"type":"SHPLG-S","mac":"AA","auth":false}', (1, "SHPLG-S", False)),
         (
             b'{"id":"shellyplusplugs-a","gen":2,"app":"PlusPlugS","auth_en":true}',
@@ -294,12 +272,10 @@ def test_a_redirect_is_not_followed() -> None:
         (b'{"gen":"2"}', None),
         (b"[" * 9000, None),
         (b"<html>", None),
-    ],
-)
-def test_a_shelly_is_known_by_what_it_says_of_itself(said: bytes, found: Any) -> None:
-    answer = b"HTTP/1.0 200 OK\r\n\r\n" + said
-    shelly = asyncio.run(web.look_for_shelly("192.0.2.1", answering(answer)))
-    assert (tuple(shelly.values()) if shelly else None) == found
+    ):
+        answer = b"HTTP/1.0 200 OK\r\n\r\n" + said
+        shelly = asyncio.run(web.look_for_shelly("192.0.2.1", answering(answer)))
+        assert (tuple(shelly.values()) if shelly else None) == found, said
 
 
 def test_names_of_tools_are_read_and_others_answers_are_not() -> None:

@@ -200,46 +200,32 @@ FLOWS = (
 )
 
 
-def watched(folder: Path, ports: str, sudo: str, ss: str = "") -> list[str]:
-    """Have the box name these ports in its order; `sudo` is what the helper of root does."""
+def watched(ports: str, sudo: str, ss: str = "") -> str:
+    """The box names these ports in its order; `sudo` is what the helper of root does."""
     order = f'export SSH_ORIGINAL_COMMAND="naproxy-sleep watch {ports} alarm 60"\n'
     ip = program("ip", "echo 2: eth0 inet 192.0.2.2/24 brd 192.0.2.255")
-    programs = program("ss", ss) + program("sudo", sudo) + ip
-    return answers(folder, [CLIENT.format("192.0.2.1") + order + programs])[0]
+    return CLIENT.format("192.0.2.1") + order + program("ss", ss) + program("sudo", sudo) + ip
 
 
-def test_a_port_that_the_box_names_keeps_it_awake_while_somebody_is_connected(
-    tmp_path: Path,
-) -> None:
-    ss = '[ "$4" = "sport = :3306" ] && echo 0 0 192.0.2.2:3306 192.0.2.9:5; exit 0'
-    said = watched(tmp_path, "3306/tcp", "exit 1", ss)
-    assert said == ["port 3306 is connected to 192.0.2.9", "exit 1"]
-
-
-def test_of_shared_folders_only_those_count_that_the_box_names_if_it_names_any(
-    tmp_path: Path,
-) -> None:
-    ss = '[ "$4" = "sport = :445" ] && echo 0 0 192.0.2.2:445 192.0.2.9:5; exit 0'
-    assert watched(tmp_path, "2049/tcp", 'echo "$*"', ss) == [ASLEEP]
-
-
-def test_who_uses_a_port_of_udp_that_the_box_names_keeps_it_awake(tmp_path: Path) -> None:
-    helper = f'[ "$3" = flows ] && printf "{FLOWS}"'
-    said = watched(tmp_path, "445/tcp 51820/udp", helper)
-    assert said == ["udp port 51820 is used by 192.0.2.9", "exit 1"]
-    assert busy.reason(said[0]).code == "sleep.busy_udp"
-
-
-def test_a_server_that_tracks_no_connections_says_so_and_stays_awake(tmp_path: Path) -> None:
-    said = watched(tmp_path, "51820/udp", "exit 3")
-    line = "udp port 51820 cannot be watched: this server tracks no connections"
-    assert said == [line, "exit 1"]
-    assert busy.reason(line).code == "sleep.busy_untracked"
-
-
-def test_what_is_no_port_is_not_looked_at(tmp_path: Path) -> None:
-    ss = 'case "$4" in "sport = :80" | "sport = :443") ;; *) echo "$4"; exit 9 ;; esac'
-    assert watched(tmp_path, "/tcp x/tcp */udp -1/udp 80", 'echo "$*"', ss) == [ASLEEP]
+def test_ports_that_the_box_names_keep_it_awake_while_they_are_used(tmp_path: Path) -> None:
+    peer = '[ "$4" = "sport = :{0}" ] && echo 0 0 192.0.2.2:{0} 192.0.2.9:5; exit 0'
+    flows = f'[ "$3" = flows ] && printf "{FLOWS}"'
+    only_web = 'case "$4" in "sport = :80" | "sport = :443") ;; *) echo "$4"; exit 9 ;; esac'
+    tcp, udp = "port 3306 is connected to 192.0.2.9", "udp port 51820 is used by 192.0.2.9"
+    untracked = "udp port 51820 cannot be watched: this server tracks no connections"
+    cases = {
+        watched("3306/tcp", "exit 1", peer.format(3306)): [tcp, "exit 1"],
+        # Of shared folders only those count that the box names if it names any.
+        watched("2049/tcp", 'echo "$*"', peer.format(445)): [ASLEEP],
+        watched("445/tcp 51820/udp", flows): [udp, "exit 1"],
+        watched("51820/udp", "exit 3"): [untracked, "exit 1"],
+        # What is no port is not looked at.
+        watched("/tcp x/tcp */udp -1/udp 80", 'echo "$*"', only_web): [ASLEEP],
+    }
+    said = answers(tmp_path, list(cases))
+    assert dict(zip(cases, said, strict=True)) == cases
+    assert busy.reason(udp).code == "sleep.busy_udp"
+    assert busy.reason(untracked).code == "sleep.busy_untracked"
 
 
 INSTALLING = """

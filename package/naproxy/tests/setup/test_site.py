@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -41,17 +41,14 @@ def test_only_addresses_of_the_website_itself_are_followed() -> None:
     assert links(body) == ("/one", "/a/two?x=1", "/three", "/s.css?v=2", "/i.png", "/j.js")
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_what_changes_something_or_is_no_address_is_not_followed() -> None:
+    for address in (
         *("/wp-login.php?action=logout", "/logout", "/konto/", "/cart/", "/?add-to-cart=7"),
         *("/wp-admin/", "/item?action=delete", "/abmelden", "/?s=word", "/" + "x" * 600),
         *("/a b", "/ä", "/a\tb\x00"),
-    ],
-)
-def test_what_changes_something_or_is_no_address_is_not_followed(address: str) -> None:
-    body = f'<a href="{address}">x</a><form action="/post"><a rel="nofollow" href="/n">'
-    assert links(body) == ()
+    ):
+        body = f'<a href="{address}">x</a><form action="/post"><a rel="nofollow" href="/n">'
+        assert links(body) == (), address
 
 
 def test_an_address_does_not_begin_a_new_line_of_the_request() -> None:
@@ -71,23 +68,20 @@ def test_a_base_that_is_elsewhere_leads_nowhere() -> None:
 
 
 def test_a_redirect_is_followed_on_the_website_only() -> None:
-    def to(place: str) -> str:
+    for place, path in (
+        ("https://www.office.example/start", "/start"),
+        ("start?x=1", "/start?x=1"),
+        *((elsewhere, "") for elsewhere in ("http://192.168.1.1/", "//other.example/", "", "//[")),
+    ):
         answer = Answer("/", 301, (("location", place),))
-        return sites.redirect_of(answer, HOSTS)
-
-    assert to("https://www.office.example/start") == "/start"
-    assert to("start?x=1") == "/start?x=1"
-    assert [to(place) for place in ("http://192.168.1.1/", "//other.example/", "", "//[")] == [
-        ""
-    ] * 4
+        assert sites.redirect_of(answer, HOSTS) == path, place
 
 
 # What an answer allows
 
 
-@pytest.mark.parametrize(
-    ("headers", "fresh_s"),
-    [
+def test_how_long_an_answer_is_good() -> None:
+    for headers, fresh_s in (
         ({}, None),
         ({"cache-control": "max-age=60, public"}, 60),
         ({"cache-control": "max-age=60, s-maxage=3600"}, 3600),
@@ -100,15 +94,12 @@ def test_a_redirect_is_followed_on_the_website_only() -> None:
             600,
         ),
         ({"expires": "Wed, 21 Oct 2015 07:28:00 GMT", "date": "yesterday"}, 0),
-    ],
-)
-def test_how_long_an_answer_is_good(headers: Mapping[str, str], fresh_s: float | None) -> None:
-    assert sites.fresh_s(Answer("/", 200, tuple(headers.items()))) == fresh_s
+    ):
+        assert sites.fresh_s(Answer("/", 200, tuple(headers.items()))) == fresh_s, headers
 
 
-@pytest.mark.parametrize(
-    ("path", "header", "default", "frozen", "aggressive"),
-    [
+def test_what_could_be_answered_asleep() -> None:
+    for path, header, default, frozen, aggressive in (
         ("/", "", False, False, True),
         ("/a.css", "", False, True, True),
         ("/a.css", "max-age=0", False, False, False),
@@ -118,14 +109,10 @@ def test_how_long_an_answer_is_good(headers: Mapping[str, str], fresh_s: float |
         ("/a.css", "private, max-age=99999", False, False, False),
         ("/", "max-age=86400", True, True, True),
         ("/", "no-store", False, False, False),
-    ],
-)
-def test_what_could_be_answered_asleep(
-    path: str, header: str, default: bool, frozen: bool, aggressive: bool
-) -> None:
-    answer = Answer(path, 200, (("cache-control", header),) if header else ())
-    found = [sites.asleep(answer, mode, 3600) for mode in ("default", "frozen", "aggressive")]
-    assert found == [default, frozen, aggressive]
+    ):
+        answer = Answer(path, 200, (("cache-control", header),) if header else ())
+        found = [sites.asleep(answer, mode, 3600) for mode in ("default", "frozen", "aggressive")]
+        assert found == [default, frozen, aggressive], path
 
 
 def test_what_the_office_allows_is_no_longer_good_than_the_server_says() -> None:
@@ -150,9 +137,8 @@ def test_what_a_file_is_the_estimate_says_too() -> None:
 # What it is made with
 
 
-@pytest.mark.parametrize(
-    ("answer", "name"),
-    [
+def test_what_a_website_is_made_with_is_seen_by_its_signs() -> None:
+    for answer, name in (
         (page("/", '<meta name="generator" content="WordPress 6.4">'), "wordpress"),
         (
             page("/", '<img src="/wp-content/a.png">', ("link", '<x>; rel="https://api.w.org/"')),
@@ -166,12 +152,10 @@ def test_what_a_file_is_the_estimate_says_too() -> None:
         (page("/", "<p>We sell WordPress themes"), ""),
         (page("/", '<a href="/fileadmin/x.pdf">'), ""),
         (page("/", '<a href="/fileadmin/x.pdf"><a href="/wp-content/x">'), ""),
-    ],
-)
-def test_what_a_website_is_made_with_is_seen_by_its_signs(answer: Answer, name: str) -> None:
-    site = Site(HOSTS)
-    site.take(answer)
-    assert sites.made_with(site.marks) == name
+    ):
+        site = Site(HOSTS)
+        site.take(answer)
+        assert sites.made_with(site.marks) == name, answer
 
 
 # The look itself
@@ -292,13 +276,10 @@ def test_robots_are_heeded() -> None:
 # Over the wire
 
 
-def server(port: int, more: str = "") -> config.Server:
-    text = (
-        f'[[server]]\nid = "web"\naddress = "127.0.0.1"\nport = {port}\nmac = "02:00:00:00:00:01"'
-    )
-    return config.parse(
-        f'{text}\nhosts = ["*.office.example", "www.office.example"]\n{more}'
-    ).server[0]
+def server(port: int) -> config.Server:
+    text = f'[[server]]\nid = "web"\naddress = "127.0.0.1"\nport = {port}\n'
+    text += 'mac = "02:00:00:00:00:01"\nhosts = ["*.office.example", "www.office.example"]\n'
+    return config.parse(text).server[0]
 
 
 def over_the_wire(said: bytes, path: str = "/", bounds: Bounds | None = None) -> tuple[Any, bytes]:
@@ -331,19 +312,13 @@ def test_the_server_itself_is_asked_by_its_name() -> None:
     assert sites.cookies_of(answer) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"",
-        b"220 mail ESMTP\r\n\r\n",
-        b"HTTP/1.1 abc OK\r\n\r\n",
-        b"HTTP/1.1 2000\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"X: " + b"x" * 70_000 + b"\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nX: 1",
-    ],
-)
-def test_what_is_no_answer_is_none(said: bytes) -> None:
-    assert over_the_wire(said)[0] is None
+def test_what_is_no_answer_is_none() -> None:
+    long = b"HTTP/1.1 200 OK\r\n" + b"X: " + b"x" * 70_000 + b"\r\n\r\n"
+    for said in (
+        *(b"", b"220 mail ESMTP\r\n\r\n", b"HTTP/1.1 abc OK\r\n\r\n", b"HTTP/1.1 2000\r\n\r\n"),
+        *(long, b"HTTP/1.1 200 OK\r\nX: 1"),
+    ):
+        assert over_the_wire(said)[0] is None, said[:50]
 
 
 def test_of_a_large_page_only_the_beginning_is_read() -> None:
