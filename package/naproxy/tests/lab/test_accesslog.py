@@ -191,4 +191,4 @@ def test_huge_line_is_skipped_in_bounded_memory(tmp_path: Path) -> None:
 def test_iterating_again_starts_again(tmp_path: Path) -> None:
     log = Log([write(tmp_path / "log", COMMON, "junk")])
     assert len(list(log)) == len(list(log)) == 1
-    assert (log.lines, log.malformed.total()) == (2, 1)
+    assert (log.lines, log.malformed.total(), len(log.examples)) == (2, 1, 1)
