@@ -80,9 +80,10 @@ def test_varnish_is_told_what_to_forget(
     assert [line for line in lines if line.startswith(b"X-Naproxy")] == headers
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "where"),
-    [
+def test_what_cannot_be_is_refused_and_varnish_is_asked_nothing(
+    tmp_path: Path, listener: Listener, subtests: pytest.Subtests
+) -> None:
+    for body, status, where in (
         ({"server": "other"}, 404, "server"),
         ({"server": "web", "tag": "a"}, 400, "tag"),
         ({"path": "/", "tag": "a"}, 400, "tag"),
@@ -99,32 +100,25 @@ def test_varnish_is_told_what_to_forget(
         ({"tag": "a\n"}, 400, "tag"),
         ({"host": "a"}, 400, "host"),
         ([], 400, None),
-    ],
-)
-def test_what_cannot_be_is_refused_and_varnish_is_asked_nothing(
-    tmp_path: Path, listener: Listener, body: Any, status: int, where: str | None
+    ):
+        with subtests.test(body=body), pytest.raises(ApiError) as refused:
+            empty(tmp_path, body)
+        assert (refused.value.status, refused.value.body["where"]) == (status, where), body
+        assert not listener.asked, body
+
+
+def test_varnishs_own_trouble_is_told(
+    tmp_path: Path, listener: Listener, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(ApiError) as refused:
-        empty(tmp_path, body)
-    assert (refused.value.status, refused.value.body["where"]) == (status, where)
-    assert not listener.asked
-
-
-@pytest.mark.parametrize(
-    ("says", "said"),
-    [
+    for says, said in (
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "HTTP 404"),
         (b"nonsense\r\n", "BadStatusLine"),
         (b"", "Remote end closed"),
-    ],
-)
-def test_varnishs_own_trouble_is_told(
-    tmp_path: Path, listener: Listener, says: bytes, said: str
-) -> None:
-    listener.says = says
-    with pytest.raises(ApiError, match=said) as refused:
-        empty(tmp_path, {"server": "web"})
-    assert refused.value.status == 502
+    ):
+        listener.says = says
+        with subtests.test(says=says), pytest.raises(ApiError, match=said) as refused:
+            empty(tmp_path, {"server": "web"})
+        assert refused.value.status == 502, says
 
 
 def test_a_varnish_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from naproxy.api import https
 from naproxy.api.https import Seen
 from naproxy.core import words
@@ -28,9 +27,8 @@ NOT_SENT_ON = Reason("https.not_sent_on")
 REPLACE = Reason("https.do_replace")
 
 
-@pytest.mark.parametrize(
-    ("mode", "sight", "edge", "seen"),
-    [
+def test_how_https_of_a_server_is() -> None:
+    for mode, sight, edge, seen in (
         ("none", None, {}, Seen("good", Reason("https.good_none"))),
         ("unused", None, {}, Seen("good", Reason("https.good_unused"))),
         ("through", None, {}, Seen("good", Reason("https.good_through"))),
@@ -55,40 +53,31 @@ REPLACE = Reason("https.do_replace")
         ("box", None, OTHERS, Seen("good", Reason("https.good_box"))),
         ("box", CIRCLE, {"problem": DOWN}, Seen("warn", CIRCLE, SERVER)),
         ("none", None, {"problem": DOWN}, Seen("good", Reason("https.good_none"))),
-    ],
-)
-def test_how_https_of_a_server_is(
-    mode: str, sight: Reason | None, edge: dict[str, Any], seen: Seen
-) -> None:
-    status, told = json.loads(
-        json.dumps([{"https": {"sight": sight}}, {**EDGE, **edge}], default=Reason.plain)
-    )
-    assert https.seen(mode, ["One.Example"], status, told) == seen
+    ):
+        status, told = json.loads(
+            json.dumps([{"https": {"sight": sight}}, {**EDGE, **edge}], default=Reason.plain)
+        )
+        assert https.seen(mode, ["One.Example"], status, told) == seen, (mode, sight, edge)
 
 
-@pytest.mark.parametrize(
-    ("mode", "redirect", "edge", "sent"),
-    [
+def test_it_is_said_that_visitors_are_not_sent_to_https() -> None:
+    for mode, redirect, edge, sent in (
         ("box", True, WITHOUT, False),
         ("box", True, OLD, False),
         ("box", True, {"problem": DOWN}, False),
         ("box", False, WITHOUT, True),
         ("box", True, {}, True),
         ("through", True, {"problem": DOWN}, True),
-    ],
-)
-def test_it_is_said_that_visitors_are_not_sent_to_https(
-    mode: str, redirect: bool, edge: dict[str, Any], sent: bool
-) -> None:
-    told = json.loads(json.dumps({**EDGE, **edge}, default=Reason.plain))
-    said = https.seen(mode, ["One.Example"], {}, told, redirect=redirect)
-    assert (NOT_SENT_ON not in said.what.parts()) == sent
+    ):
+        told = json.loads(json.dumps({**EDGE, **edge}, default=Reason.plain))
+        said = https.seen(mode, ["One.Example"], {}, told, redirect=redirect)
+        assert (NOT_SENT_ON not in said.what.parts()) == sent, (mode, redirect, edge)
 
 
-@pytest.mark.parametrize(("accepted", "kind"), [(0, "info"), (3, "good")])
-def test_who_is_passed_on_has_come(accepted: int, kind: str) -> None:
-    status = {"https": {"sight": None, "through": {"accepted": accepted}}}
-    assert https.seen("through", [], status, {**EDGE, "visited": False}).kind == kind
+def test_who_is_passed_on_has_come() -> None:
+    for accepted, kind in ((0, "info"), (3, "good")):
+        status = {"https": {"sight": None, "through": {"accepted": accepted}}}
+        assert https.seen("through", [], status, {**EDGE, "visited": False}).kind == kind, accepted
 
 
 def test_many_names_without_a_certificate_are_told_shortly() -> None:
@@ -96,30 +85,30 @@ def test_many_names_without_a_certificate_are_told_shortly() -> None:
     assert "for bücher.example and 2 more." in words.words(said)
 
 
-@pytest.mark.parametrize("status", [{}, {"https": None}, {"https": {"around": None}}])
-def test_what_a_controller_does_not_tell_is_none(status: dict[str, Any]) -> None:
-    assert https.around(status) == 0
-    assert https.sight_of(status) == (None, False)
+def test_what_a_controller_does_not_tell_is_none() -> None:
+    for status in ({}, {"https": None}, {"https": {"around": None}}):
+        assert https.around(status) == 0, status
+        assert https.sight_of(status) == (None, False), status
 
 
 def test_visits_past_the_box_are_those_of_today() -> None:
     assert https.around({"https": {"around": {"today": 41, "yesterday": 3}}}) == 41
 
 
-@pytest.mark.parametrize("language", words.LANGUAGES)
-def test_all_that_is_said_has_words(language: str) -> None:
-    said = [Reason(f"https.good_{each}") for each in ("none", "box", "through", "unused")]
-    for reason in (
-        *said,
-        SERVE,
-        SEND,
-        SERVER,
-        BARE,
-        ENDED,
-        REPLACE,
-        NOT_SENT_ON,
-        STARTING,
-        NOBODY,
-        ROUTER,
-    ):
-        assert not words.words(reason, language).startswith("https.")
+def test_all_that_is_said_has_words() -> None:
+    for language in words.LANGUAGES:
+        said = [Reason(f"https.good_{each}") for each in ("none", "box", "through", "unused")]
+        for reason in (
+            *said,
+            SERVE,
+            SEND,
+            SERVER,
+            BARE,
+            ENDED,
+            REPLACE,
+            NOT_SENT_ON,
+            STARTING,
+            NOBODY,
+            ROUTER,
+        ):
+            assert not words.words(reason, language).startswith("https."), language

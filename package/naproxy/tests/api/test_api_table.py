@@ -73,9 +73,10 @@ def test_a_handler_gets_what_path_query_and_body_say() -> None:
     assert ask("PUT", "/v1/config", body=b"[box]") == (200, {"body": b"[box]"})
 
 
-@pytest.mark.parametrize(
-    ("asked", "status", "reason", "where"),
-    [
+def test_what_the_table_does_not_declare_is_refused_with_a_reason(
+    subtests: pytest.Subtests,
+) -> None:
+    for asked, status, reason, where in (
         (("GET", "/v1/nothing"), 404, Reason("api.nothing_here"), None),
         (("GET", "/v1/servers/web/wake"), 405, Reason("api.not_used", method="GET"), None),
         (("GET", "/v1/status", {"x": ["1"]}), 400, Reason("config.unknown"), "x"),
@@ -84,12 +85,8 @@ def test_a_handler_gets_what_path_query_and_body_say() -> None:
         (("GET", "/v1/status", {}, b'{"a": 1}'), 400, Reason("config.unknown"), "a"),
         (("POST", "/v1/scan", {}, b"{"), 400, Reason("api.not_json"), None),
         (("POST", "/v1/scan", {}, b"[]"), 400, Reason("config.object"), None),
-    ],
-)
-def test_what_the_table_does_not_declare_is_refused_with_a_reason(
-    asked: Any, status: int, reason: Reason, where: str | None
-) -> None:
-    with pytest.raises(ApiError) as refused:
-        ask(*asked)
-    assert (refused.value.status, refused.value.reason) == (status, reason)
-    assert refused.value.body["where"] == where
+    ):
+        with subtests.test(asked=asked), pytest.raises(ApiError) as refused:
+            ask(*asked)
+        assert (refused.value.status, refused.value.reason) == (status, reason), asked
+        assert refused.value.body["where"] == where, asked

@@ -95,25 +95,22 @@ def test_a_line_names_the_servers_that_lack_it_and_leads_to_the_first() -> None:
     assert found.how == Reason("overview.no_proof", servers=more)
 
 
-@pytest.mark.parametrize(
-    ("why", "done"), [("server.no_visitor_yet", True), ("server.not_commissioned", False)]
-)
-def test_a_server_that_only_waits_for_visitors_has_shown_that_it_wakes(
-    why: str, done: bool
-) -> None:
-    given = facts(servers=[status(not_armed=why, last_s=None)])
-    assert line("proof", checklist(given)).done is done
+def test_a_server_that_only_waits_for_visitors_has_shown_that_it_wakes() -> None:
+    for why, done in (("server.no_visitor_yet", True), ("server.not_commissioned", False)):
+        given = facts(servers=[status(not_armed=why, last_s=None)])
+        assert line("proof", checklist(given)).done is done, why
 
 
-@pytest.mark.parametrize(("now", "before", "done"), [(0, 0, False), (3, 0, True), (0, 9, True)])
-def test_visitors_are_people_of_the_last_days_or_since_the_start(
-    now: int, before: int, done: bool
-) -> None:
-    given = facts(servers=[status(people=now)], people={"web": before})
-    found = line("visitors", checklist(given))
-    assert found.done is done
-    if done:
-        assert found.how == Reason("overview.visitors", number=now + before, days=7)
+def test_visitors_are_people_of_the_last_days_or_since_the_start() -> None:
+    for now, before, done in ((0, 0, False), (3, 0, True), (0, 9, True)):
+        given = facts(servers=[status(people=now)], people={"web": before})
+        found = line("visitors", checklist(given))
+        assert found.done is done, (now, before)
+        if done:
+            assert found.how == Reason("overview.visitors", number=now + before, days=7), (
+                now,
+                before,
+            )
 
 
 def test_requests_prove_no_visitor_before_one_has_reached_the_servers_name() -> None:

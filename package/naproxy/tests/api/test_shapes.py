@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from naproxy.api.shapes import (
     ShapeError,
@@ -37,9 +35,8 @@ def test_what_fits_is_taken() -> None:
     check(3, number())
 
 
-@pytest.mark.parametrize(
-    ("value", "where"),
-    [
+def test_what_does_not_fit_is_said_with_its_place(subtests: pytest.Subtests) -> None:
+    for value, where in (
         ([], ""),
         (None, ""),
         ({}, "name"),
@@ -55,19 +52,17 @@ def test_what_fits_is_taken() -> None:
         ({"name": "x", "age": 1, "tags": ["a", "B"]}, "tags.1"),
         ({"name": "x", "age": 1, "more": 1}, "more"),
         ({"name": "\ud800", "age": 1}, "name"),
-    ],
-)
-def test_what_does_not_fit_is_said_with_its_place(value: Any, where: str) -> None:
-    with pytest.raises(ShapeError) as refused:
-        check(value, PERSON)
-    assert refused.value.where == (where or None)
-    assert str(refused.value)
+    ):
+        with subtests.test(value=value), pytest.raises(ShapeError) as refused:
+            check(value, PERSON)
+        assert refused.value.where == (where or None), value
+        assert str(refused.value), value
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_a_number_is_finite(value: float) -> None:
-    with pytest.raises(ShapeError):
-        check(value, number())
+def test_a_number_is_finite(subtests: pytest.Subtests) -> None:
+    for value in (float("nan"), float("inf"), float("-inf")):
+        with subtests.test(value=value), pytest.raises(ShapeError):
+            check(value, number())
 
 
 def test_a_name_of_any_length_is_cut_where_it_is_repeated() -> None:
@@ -76,9 +71,8 @@ def test_a_name_of_any_length_is_cut_where_it_is_repeated() -> None:
     assert len(refused.value.where or "") == 100
 
 
-@pytest.mark.parametrize(
-    ("text", "shape", "value"),
-    [
+def test_a_query_is_read_as_its_shape_says() -> None:
+    for text, shape, value in (
         ("7", integer(), 7),
         ("-7", integer(), -7),
         ("1.5", number(), 1.5),
@@ -86,23 +80,18 @@ def test_a_name_of_any_length_is_cut_where_it_is_repeated() -> None:
         ("true", boolean(), True),
         ("a", choice("a"), "a"),
         ("", string(), ""),
-    ],
-)
-def test_a_query_is_read_as_its_shape_says(text: str, shape: Any, value: Any) -> None:
-    assert from_text(text, shape, "x") == value
+    ):
+        assert from_text(text, shape, "x") == value, text
 
 
-@pytest.mark.parametrize(
-    ("text", "shape"),
-    [
+def test_a_query_that_is_not_of_its_shape_is_refused(subtests: pytest.Subtests) -> None:
+    for text, shape in (
         *((text, integer()) for text in ("", "1.5", "x", "1_000", " 1", "٣", "9" * 19, "0x10")),
         *((text, number()) for text in ("nan", "inf", "1e999", "1,5", "", "--1", "1_0.0")),
         *((text, boolean()) for text in ("True", "1", "yes", "")),
         ("b", choice("a")),
         ("x\x00", choice("x")),
-    ],
-)
-def test_a_query_that_is_not_of_its_shape_is_refused(text: str, shape: Any) -> None:
-    with pytest.raises(ShapeError) as refused:
-        from_text(text, shape, "field")
-    assert refused.value.where == "field"
+    ):
+        with subtests.test(text=text), pytest.raises(ShapeError) as refused:
+            from_text(text, shape, "field")
+        assert refused.value.where == "field", text

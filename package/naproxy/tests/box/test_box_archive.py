@@ -487,9 +487,10 @@ def test_the_least_backup_is_read(tmp_path: Path) -> None:
     assert archive.read(tmp_path / "b").summary()["servers"] == []
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
+def test_what_is_no_good_backup_is_refused_in_words(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for data, words in (
         (b"", "not a complete backup"),
         (b"GIF89a", "not a complete backup"),
         (tar_of(*GOOD)[:-30], "complete|contains no saved"),
@@ -510,14 +511,10 @@ def test_the_least_backup_is_read(tmp_path: Path) -> None:
         (tar_of(*GOOD, ("files/key", b"x" * 65537)), "too much"),
         (tar_of(*GOOD, ("history.db", b"not a database")), "not a database"),
         (tar_of(*GOOD, *((f"files/{n}", b"") for n in range(200))), "too much"),
-    ],
-)
-def test_what_is_no_good_backup_is_refused_in_words(
-    tmp_path: Path, data: bytes, words: str
-) -> None:
-    (tmp_path / "b").write_bytes(data)
-    with pytest.raises(archive.ArchiveError, match=words):
-        archive.read(tmp_path / "b", tmp_path / "out.db")
+    ):
+        (tmp_path / "b").write_bytes(data)
+        with subtests.test(words=words), pytest.raises(archive.ArchiveError, match=words):
+            archive.read(tmp_path / "b", tmp_path / "out.db")
 
 
 def test_a_damaged_history_is_refused(home: Home, tmp_path: Path) -> None:

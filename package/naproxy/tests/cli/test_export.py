@@ -96,19 +96,14 @@ def test_what_a_visitor_chose_is_no_formula(box: Box, capsys: pytest.CaptureFixt
     assert table(export(box, capsys, "decisions"))[0]["reason"] == "'=1+1"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_a_slip_is_said(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, words in (
         (["power", "nope"], "there is no meter nope; there is web"),
         (["power", "--from", "1h", "--to", "2h"], "--from must be before --to"),
         (["traffic", "--tier", "seconds"], "not by seconds"),
-    ],
-)
-def test_a_slip_is_said(
-    box: Box, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
-) -> None:
-    assert cli.main(["export", *arguments, "--data-dir", str(box.directory)]) == 1
-    assert words in capsys.readouterr().err
+    ):
+        assert cli.main(["export", *arguments, "--data-dir", str(box.directory)]) == 1, arguments
+        assert words in capsys.readouterr().err, arguments
 
 
 def test_where_there_is_no_history_that_is_said(

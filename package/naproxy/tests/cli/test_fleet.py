@@ -37,23 +37,23 @@ def test_a_token_for_all_a_name_and_a_restart_are_passed_on() -> None:
     assert said["post_update_reboot"] == "true"
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_what_is_no_address_is_refused(subtests: pytest.Subtests) -> None:
+    for url in (
         *("http://a.example", "https://", "https://a b", "https://a/path", "https://a\\nssl=false"),
         *("a", "https://a:0", "https://a:65536"),
-    ],
-)
-def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError, match=r"fleet\.url"):
-        config.parse(f'[fleet]\nurl = "{url}"\ntoken = "x"\n')
+    ):
+        with subtests.test(url=url), pytest.raises(ConfigError, match=r"fleet\.url"):
+            config.parse(f'[fleet]\nurl = "{url}"\ntoken = "x"\n')
 
 
-@pytest.mark.parametrize("key", ["tenant", "name", "token"])
-@pytest.mark.parametrize("value", ["a b", "a\\nssl=false", "\\u00e4", "a\\\\sb", "\\u0000"])
-def test_a_value_that_would_mean_more_in_the_file_is_refused(key: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"fleet.{key}"):
-        config.parse(f'[fleet]\nurl = "https://a"\n{key} = "{value}"\n')
+def test_a_value_that_would_mean_more_in_the_file_is_refused(subtests: pytest.Subtests) -> None:
+    for value in ("a b", "a\\nssl=false", "\\u00e4", "a\\\\sb", "\\u0000"):
+        for key in ("tenant", "name", "token"):
+            with (
+                subtests.test(key=key, value=value),
+                pytest.raises(ConfigError, match=f"fleet.{key}"),
+            ):
+                config.parse(f'[fleet]\nurl = "https://a"\n{key} = "{value}"\n')
 
 
 def test_a_fleet_without_a_token_is_refused() -> None:
@@ -61,19 +61,19 @@ def test_a_fleet_without_a_token_is_refused() -> None:
         config.parse('[fleet]\nurl = "https://a"\n')
 
 
-@pytest.mark.parametrize("text", [b"\xff\xfe", b"compatible=x\n", b"[system\n"])
 def test_a_rauc_that_is_not_configured_well_is_said(
-    tmp_path: Path, text: bytes, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "system.conf").write_bytes(text)
-    command = ["fleet", str(tmp_path / "out"), "--config", str(tmp_path / "naproxy.toml")]
-    (tmp_path / "naproxy.toml").write_text(FLEET)
-    assert main([*command, f"--rauc-conf={tmp_path}/system.conf"]) == 1
-    assert f"{tmp_path}/system.conf: " in capsys.readouterr().err
-    old = f'[box]\nrauc_conf = "{tmp_path}/system.conf"\n'
-    (tmp_path / "naproxy.toml").write_text(old + FLEET)
-    assert main(command) == 1
-    assert f"{tmp_path}/system.conf: " in capsys.readouterr().err
+    for text in (b"\xff\xfe", b"compatible=x\n", b"[system\n"):
+        (tmp_path / "system.conf").write_bytes(text)
+        command = ["fleet", str(tmp_path / "out"), "--config", str(tmp_path / "naproxy.toml")]
+        (tmp_path / "naproxy.toml").write_text(FLEET)
+        assert main([*command, f"--rauc-conf={tmp_path}/system.conf"]) == 1, text
+        assert f"{tmp_path}/system.conf: " in capsys.readouterr().err, text
+        old = f'[box]\nrauc_conf = "{tmp_path}/system.conf"\n'
+        (tmp_path / "naproxy.toml").write_text(old + FLEET)
+        assert main(command) == 1, text
+        assert f"{tmp_path}/system.conf: " in capsys.readouterr().err, text
 
 
 def test_only_root_can_read_the_file(tmp_path: Path) -> None:

@@ -78,14 +78,13 @@ def verdicts(seen: readings.Seen) -> dict[str, str]:
     return {f.name: f.verdict for f in box.look(seen) if f.verdict not in ("ok", "not used")}
 
 
-@pytest.mark.parametrize("seen", [GOOD, AGENT], ids=["ssh", "agent"])
-def test_where_all_is_well_nothing_is_said(seen: readings.Seen) -> None:
-    assert verdicts(seen) == {}
+def test_where_all_is_well_nothing_is_said() -> None:
+    for seen in (GOOD, AGENT):
+        assert verdicts(seen) == {}, seen
 
 
-@pytest.mark.parametrize(
-    ("change", "check", "words"),
-    [
+def test_what_is_wrong_is_said_with_how_to_mend_it() -> None:
+    for change, check, words in (
         ({"server": configured()}, "way_to_sleep", "never put to sleep"),
         ({"up": None}, "interface", "no interface eth7"),
         ({"up": False}, "interface", "is down"),
@@ -111,53 +110,42 @@ def test_where_all_is_well_nothing_is_said(seen: readings.Seen) -> None:
             "ssh_restricted",
             "may open tunnels",
         ),
-    ],
-)
-def test_what_is_wrong_is_said_with_how_to_mend_it(
-    change: dict[str, Any], check: str, words: str
-) -> None:
-    found = {f.name: f for f in box.look(dataclasses.replace(GOOD, **change))}
-    assert found[check].verdict == "problem"
-    assert words in str(found[check].what)
-    assert found[check].mend
+    ):
+        found = {f.name: f for f in box.look(dataclasses.replace(GOOD, **change))}
+        assert found[check].verdict == "problem", change
+        assert words in str(found[check].what), change
+        assert found[check].mend, change
 
 
 COUNTED = Reason("sleep.refused", who=Reason("sleep.the_server"), words=Reason("sleep.counts_box"))
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
+def test_refusal_for_the_box_s_own_login_is_a_problem() -> None:
+    for told in (
         {"reason": COUNTED.plain()},
         {"inhibitors": [Reason("server.asked_again", why=COUNTED, again_s=60).plain()]},
-    ],
-    ids=["last reason", "inhibitor"],
-)
-def test_refusal_for_the_box_s_own_login_is_a_problem(told: dict[str, Any]) -> None:
-    assert GOOD.known
-    known = readings.Known({**GOOD.known.status, **told}, EDGE)
-    found = {f.name: f for f in box.look(dataclasses.replace(GOOD, known=known))}
-    assert found["ssh_counts_box"].verdict == "problem"
-    assert "paste" in str(found["ssh_counts_box"].mend)
+    ):
+        assert GOOD.known, told
+        known = readings.Known({**GOOD.known.status, **told}, EDGE)
+        found = {f.name: f for f in box.look(dataclasses.replace(GOOD, known=known))}
+        assert found["ssh_counts_box"].verdict == "problem", told
+        assert "paste" in str(found["ssh_counts_box"].mend), told
 
 
-@pytest.mark.parametrize(
-    ("log", "mend"),
-    [
+def test_why_ssh_got_nowhere_decides_what_to_do() -> None:
+    for log, mend in (
         ("connect to host x port 22: Connection timed out", "port 22 proto tcp"),
         ("connect to host x port 22: No route to host", "port 22 proto tcp"),
         ("", "port 22 proto tcp"),
         ("connect to host x port 22: Connection refused", "enable --now ssh"),
         ("naproxy@x: Permission denied (publickey).", "authorized_keys"),
-    ],
-)
-def test_why_ssh_got_nowhere_decides_what_to_do(log: str, mend: str) -> None:
-    session = Session(Ended(255, ""), log)
-    login = ssh.Login(session=session, problem=own_words("no"))
-    problem = ssh.ssh_login(dataclasses.replace(GOOD, way=login))
-    assert problem
-    assert problem.what == own_words("no")
-    assert mend in str(problem.mend)
+    ):
+        session = Session(Ended(255, ""), log)
+        login = ssh.Login(session=session, problem=own_words("no"))
+        problem = ssh.ssh_login(dataclasses.replace(GOOD, way=login))
+        assert problem, log
+        assert problem.what == own_words("no"), log
+        assert mend in str(problem.mend), log
 
 
 def test_an_agent_that_is_silent_may_be_behind_a_firewall() -> None:
@@ -232,17 +220,14 @@ def test_one_that_puts_itself_to_sleep_may_be_left_to_do_so() -> None:
     assert "naproxy leave web" in str(found.mend)
 
 
-@pytest.mark.parametrize(
-    ("sight", "mend"),
-    [
+def test_what_leads_visitors_past_the_box_is_a_problem() -> None:
+    for sight, mend in (
         (AROUND, "The box serves it"),
         (Reason("server.leads_around", name="a", to="https://a"), "The box serves it"),
-    ],
-)
-def test_what_leads_visitors_past_the_box_is_a_problem(sight: Reason, mend: str) -> None:
-    [found] = passing(sight=sight).values()
-    assert (found.name, found.verdict, found.what) == ("past_the_box", "problem", sight)
-    assert mend in str(found.mend)
+    ):
+        [found] = passing(sight=sight).values()
+        assert (found.name, found.verdict, found.what) == ("past_the_box", "problem", sight), sight
+        assert mend in str(found.mend), sight
 
 
 def test_a_server_that_leads_elsewhere_is_mended_there() -> None:
@@ -251,10 +236,10 @@ def test_a_server_that_leads_elsewhere_is_mended_there() -> None:
     assert "whoever looks after the server" in str(found.mend)
 
 
-@pytest.mark.parametrize("code", ["server.not_looked", "server.not_seen"])
-def test_what_the_box_has_not_seen_is_no_problem(code: str) -> None:
-    [found] = passing(sight=Reason(code)).values()
-    assert (found.verdict, found.what) == ("not seen", Reason(code))
+def test_what_the_box_has_not_seen_is_no_problem() -> None:
+    for code in ("server.not_looked", "server.not_seen"):
+        [found] = passing(sight=Reason(code)).values()
+        assert (found.verdict, found.what) == ("not seen", Reason(code)), code
 
 
 def test_visitors_do_not_come_through_the_box_before_one_has() -> None:
@@ -290,31 +275,26 @@ def test_names_without_a_certificate_are_a_problem() -> None:
     assert passing(BY_BOX, uncovered=["b.example"]) == {}
 
 
-@pytest.mark.parametrize("mode", ["box", "through"])
-def test_https_that_does_not_run_is_a_problem(mode: str) -> None:
-    server = dataclasses.replace(BY_BOX, https=dataclasses.replace(BY_BOX.https, mode=mode))
-    [found] = passing(server, problem=Reason("https.not_running")).values()
-    assert (found.what, found.mend) == (
-        Reason("https.not_running"),
-        Reason("doctor.do_see_edge"),
-    )
+def test_https_that_does_not_run_is_a_problem() -> None:
+    for mode in ("box", "through"):
+        server = dataclasses.replace(BY_BOX, https=dataclasses.replace(BY_BOX.https, mode=mode))
+        [found] = passing(server, problem=Reason("https.not_running")).values()
+        assert (found.what, found.mend) == (
+            Reason("https.not_running"),
+            Reason("doctor.do_see_edge"),
+        ), mode
 
 
-@pytest.mark.parametrize(
-    ("why", "certificate", "verdict"),
-    [
+def test_a_certificate_that_ends_is_told_by_whose_it_is() -> None:
+    for why, certificate, verdict in (
         (SOON, MAIN, "note"),
         (EXPIRED, MAIN, "problem"),
         (EXPIRED, {**MAIN, "names": ["other.test"]}, None),
-    ],
-)
-def test_a_certificate_that_ends_is_told_by_whose_it_is(
-    why: Reason, certificate: dict[str, Any], verdict: str | None
-) -> None:
-    ending = Reason("https.certificate", name="main", why=why)
-    found = passing(BY_BOX, certificates=[certificate], ending=[ending]).get("certificate_end")
-    assert (found.verdict if found else None) == verdict
-    assert found is None or str(why) in str(found.what)
+    ):
+        ending = Reason("https.certificate", name="main", why=why)
+        found = passing(BY_BOX, certificates=[certificate], ending=[ending]).get("certificate_end")
+        assert (found.verdict if found else None) == verdict, (why, certificate)
+        assert found is None or str(why) in str(found.what), (why, certificate)
 
 
 BY_HTTPS = dataclasses.replace(
@@ -402,23 +382,18 @@ def test_a_server_that_is_prepared_leaves_only_the_firmware() -> None:
     assert set(on(FACTS)) == {"firmware"}
 
 
-@pytest.mark.parametrize(
-    ("ignored", "verdict"),
-    [
+def test_an_agent_that_ignores_visitors_past_the_box_is_a_note() -> None:
+    for ignored, verdict in (
         ("-", None),
         ("22 8080 -", None),
         ("80 443 -", "note"),
         ("443 -", "note"),
         ("all -", "note"),
         ("", "not seen"),
-    ],
-)
-def test_an_agent_that_ignores_visitors_past_the_box_is_a_note(
-    ignored: str, verdict: str | None
-) -> None:
-    found = on({**FACTS, "agent_unit": "active", "ignored_ports": ignored}, 'driver = "agent"')
-    said = found.get("agent_sees_visitors")
-    assert (said.verdict if said else None) == verdict
+    ):
+        found = on({**FACTS, "agent_unit": "active", "ignored_ports": ignored}, 'driver = "agent"')
+        said = found.get("agent_sees_visitors")
+        assert (said.verdict if said else None) == verdict, ignored
 
 
 def lock(what: str, mode: str = "block") -> str:
@@ -426,9 +401,8 @@ def lock(what: str, mode: str = "block") -> str:
     return json.dumps({"type": "a(ssssuu)", "data": [[entry]]})
 
 
-@pytest.mark.parametrize(
-    ("change", "check", "verdict", "words"),
-    [
+def test_what_the_server_says_is_judged() -> None:
+    for change, check, verdict, words in (
         ({"card": ""}, "card", "problem", MAC),
         ({"wol": "d"}, "wake_on_lan", "problem", "Wake-on: d"),
         ({"wol_can": "pumb"}, "wake_on_lan", "problem", "cannot"),
@@ -457,28 +431,28 @@ def lock(what: str, mode: str = "block") -> str:
         ({"command_counts": "yes"}, "command_counts_box", "problem", "own login"),
         ({"command_looks": ""}, "command_sees_visitors", "note", "past the box"),
         ({"command_tells": ""}, "command_tells", "note", "timers and crontabs"),
-    ],
-)
-def test_what_the_server_says_is_judged(
-    change: dict[str, str], check: str, verdict: str, words: str
-) -> None:
-    found = on({**FACTS, **change})
-    assert found[check].verdict == verdict
-    assert any(word in str(found[check].what) for word in words.split("|"))
-    assert found[check].mend
+    ):
+        found = on({**FACTS, **change})
+        assert found[check].verdict == verdict, change
+        assert any(word in str(found[check].what) for word in words.split("|")), change
+        assert found[check].mend, change
 
 
-@pytest.mark.parametrize(
-    "said",
-    ["", "192.168.1.5=9", "192.168.1.5=1000000000", "192.168.1.5=-90", "x" * 2000, "=99 $(id)=99"],
-)
-def test_a_log_that_tells_nothing_is_not_judged(said: str) -> None:
-    assert on({**FACTS, "log_clients": said})["logs_client"].verdict == "not seen"
+def test_a_log_that_tells_nothing_is_not_judged() -> None:
+    for said in (
+        "",
+        "192.168.1.5=9",
+        "192.168.1.5=1000000000",
+        "192.168.1.5=-90",
+        "x" * 2000,
+        "=99 $(id)=99",
+    ):
+        assert on({**FACTS, "log_clients": said})["logs_client"].verdict == "not seen", said
 
 
-@pytest.mark.parametrize("entry", [lock("sleep", "delay"), lock("shutdown"), lock("handle-lid")])
-def test_locks_that_do_not_hold_up_a_suspend_are_not_told(entry: str) -> None:
-    assert "inhibitors" not in on({**FACTS, "inhibitors": entry})
+def test_locks_that_do_not_hold_up_a_suspend_are_not_told() -> None:
+    for entry in (lock("sleep", "delay"), lock("shutdown"), lock("handle-lid")):
+        assert "inhibitors" not in on({**FACTS, "inhibitors": entry}), entry
 
 
 def test_a_lock_on_shutdown_holds_up_a_power_off() -> None:
@@ -486,23 +460,20 @@ def test_a_lock_on_shutdown_holds_up_a_power_off() -> None:
     assert found["inhibitors"].verdict == "note"
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [
+def test_a_firewall_that_lets_the_box_in_is_not_told() -> None:
+    for facts in (
         {"firewalld": "public: cockpit dhcpv6-client ssh http"},
         {"firewalld": "public: 80/tcp 22/tcp"},
         {"ufw": "Status: active 22/tcp 80,443/tcp"},
         {"ufw": "Status: inactive"},
         {"nft_drops": "0"},
-    ],
-)
-def test_a_firewall_that_lets_the_box_in_is_not_told(facts: dict[str, str]) -> None:
-    assert "firewall" not in on({**FACTS, **facts})
+    ):
+        assert "firewall" not in on({**FACTS, **facts}), facts
 
 
-@pytest.mark.parametrize("rules", ["180/tcp 22/tcp", "8080/tcp 22/tcp", "192.168.80.2 22/tcp"])
-def test_a_longer_number_is_another_port(rules: str) -> None:
-    assert on({**FACTS, "ufw": f"Status: active {rules}"})["firewall"].verdict == "note"
+def test_a_longer_number_is_another_port() -> None:
+    for rules in ("180/tcp 22/tcp", "8080/tcp 22/tcp", "192.168.80.2 22/tcp"):
+        assert on({**FACTS, "ufw": f"Status: active {rules}"})["firewall"].verdict == "note", rules
 
 
 def test_the_agents_port_is_looked_for_in_a_firewall_too() -> None:
@@ -521,17 +492,14 @@ def test_without_ethtool_or_root_it_is_not_guessed() -> None:
     assert on({**FACTS, "root": "no"})["forced_command"].verdict == "not seen"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_other_output_than_the_scripts_is_refused(subtests: pytest.Subtests) -> None:
+    for data in (
         *(b"", b"bash: ethtool: not found\n", b"naproxy-facts 2\n", b"\0" * 100),
         *(b"naproxy-facts 1\nno equals\n", b"naproxy-facts 1\n../x=1\n"),
         b"naproxy-facts 1\n" + b"a=" + b"x" * 70000,
-    ],
-)
-def test_other_output_than_the_scripts_is_refused(data: bytes) -> None:
-    with pytest.raises(on_server.FactsError):
-        on_server.parse(data)
+    ):
+        with subtests.test(data=data), pytest.raises(on_server.FactsError):
+            on_server.parse(data)
 
 
 @given(st.dictionaries(st.sampled_from([*FACTS, *MORE_FACTS]), st.text()))
@@ -581,17 +549,14 @@ def test_json_has_each_check(tmp_path: Path, capsys: pytest.CaptureFixture[str])
             assert check[key] == (str(reason_of(reason)) if reason else "")
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
+def test_what_cannot_be_used_is_said_and_is_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, text in (
         (("--facts", "/dev/null"), TEXT),
         (("--facts", "/no/such/file"), TEXT),
         ((), TEXT.replace('"web"', '"other"')),
         ((), TEXT + "rubbish = 1"),
-    ],
-)
-def test_what_cannot_be_used_is_said_and_is_status_2(
-    tmp_path: Path, words: tuple[str, ...], text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert doctor(tmp_path, *words, text=text) == 2
-    assert capsys.readouterr().err.startswith("naproxy doctor: ")
+    ):
+        assert doctor(tmp_path, *words, text=text) == 2, words
+        assert capsys.readouterr().err.startswith("naproxy doctor: "), words

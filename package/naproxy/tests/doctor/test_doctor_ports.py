@@ -89,13 +89,13 @@ def test_what_somebody_brought_from_the_server_holds() -> None:
     assert look("67/udp", listens="22/tcp/sshd").verdict == "ok"
 
 
-@pytest.mark.parametrize("text", ["445/tcp/\x1b[2J", "x" * 9000, "445/tcp " * 300, "; rm -rf /"])
-def test_what_is_garbled_or_too_long_is_told_and_shown_safely(text: str) -> None:
-    found = look("", listens=text)
-    assert found.verdict == "not seen"
-    assert found.what
-    assert str(found.what).isprintable()
-    assert len(str(found.what)) < 300
+def test_what_is_garbled_or_too_long_is_told_and_shown_safely() -> None:
+    for text in ("445/tcp/\x1b[2J", "x" * 9000, "445/tcp " * 300, "; rm -rf /"):
+        found = look("", listens=text)
+        assert found.verdict == "not seen", text
+        assert found.what, text
+        assert str(found.what).isprintable(), text
+        assert len(str(found.what)) < 300, text
 
 
 def test_of_hundreds_of_services_the_first_are_told() -> None:
