@@ -89,26 +89,4 @@ def test_what_a_controller_does_not_tell_is_none() -> None:
     for status in ({}, {"https": None}, {"https": {"around": None}}):
         assert https.around(status) == 0, status
         assert https.sight_of(status) == (None, False), status
-
-
-def test_visits_past_the_box_are_those_of_today() -> None:
     assert https.around({"https": {"around": {"today": 41, "yesterday": 3}}}) == 41
-
-
-def test_all_that_is_said_has_words() -> None:
-    for language in words.LANGUAGES:
-        said = [Reason(f"https.good_{each}") for each in ("none", "box", "through", "unused")]
-        for reason in (
-            *said,
-            SERVE,
-            SEND,
-            SERVER,
-            BARE,
-            ENDED,
-            REPLACE,
-            NOT_SENT_ON,
-            STARTING,
-            NOBODY,
-            ROUTER,
-        ):
-            assert not words.words(reason, language).startswith("https."), language

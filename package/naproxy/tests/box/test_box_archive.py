@@ -562,7 +562,7 @@ def test_a_file_that_swells_is_refused_within_its_process(home: Home, tmp_path: 
     swollen = tarfile.TarInfo("x")
     swollen.type, swollen.size = tarfile.XHDTYPE, 1 << 32
     (tmp_path / "b").write_bytes(
-        gzip.compress(swollen.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 29), 1)
+        gzip.compress(swollen.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 28), 1)
     )
     request = tmp_path / "request"
     request.write_text(json.dumps({"do": "check", "source": str(tmp_path / "b")}))

@@ -114,6 +114,20 @@ def ethtool(settings: str = BCM5720, eee: str = BCM5720_EEE) -> str:
     return f'if [ "$1" = --show-eee ]; then\n{prints(eee)}\nelse\n{prints(settings)}\nfi'
 
 
+def command(machine: Path, order: str) -> None:
+    """Make `order` what naproxy's key runs there."""
+    install(machine, "getent", f"echo naproxy:x:99:99::{machine}/home:/bin/sh")
+    install(machine, "naproxy-sleep", order)
+    keys = machine / "home/.ssh/authorized_keys"
+    keys.parent.mkdir(parents=True, exist_ok=True)
+    keys.write_text(f'restrict,command="{machine}/bin/naproxy-sleep" ssh-ed25519 AAAA naproxy\n')
+
+
+def verdict(machine: Path, check: str, driver: str) -> str | None:
+    found = look(machine, driver).get(check)
+    return found.verdict if found else None
+
+
 COMBINED = '{} - - [23/Nov/2026:05:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "{}"\n'
 """As Apache and nginx write it by default, with the client and the User-Agent."""
 
@@ -144,54 +158,28 @@ def test_a_log_of_all_sites_begins_with_the_site(machine: Path) -> None:
     assert look(machine)["logs_client"].verdict == "note"
 
 
-@pytest.mark.parametrize(
-    ("line", "verdict"),
-    [
-        ("#connections-except-ports =\n", None),
-        ("connections-except-ports = 80 443\n", "note"),
-        ("connections-except-ports=all\n", "note"),
-    ],
-)
-def test_an_agent_that_ignores_visitors_is_found_by_its_configuration(
-    machine: Path, line: str, verdict: str | None
-) -> None:
+def test_an_agent_that_ignores_visitors_is_found_by_its_configuration(machine: Path) -> None:
     config = machine / "etc/naproxy-agent/naproxy-agent.conf"
     config.parent.mkdir(parents=True)
-    config.write_text(f"[stay-awake]\n{line}processes = rsync\n")
-    found = look(machine).get("agent_sees_visitors")
-    assert (found.verdict if found else None) == verdict
+    for line, expected in (
+        ("#connections-except-ports =", None),
+        ("connections-except-ports = 80 443", "note"),
+        ("connections-except-ports=all", "note"),
+    ):
+        config.write_text(f"[stay-awake]\n{line}\nprocesses = rsync\n")
+        assert verdict(machine, "agent_sees_visitors", "agent") == expected, line
 
 
-@pytest.mark.parametrize(
-    ("looks", "verdict"), [('echo "around $port $number"', None), ("exit 0", "note")]
-)
-def test_a_command_from_before_it_looked_for_visitors_is_found(
-    machine: Path, looks: str, verdict: str | None
-) -> None:
-    install(machine, "getent", f"echo naproxy:x:99:99::{machine}/home:/bin/sh")
-    install(machine, "naproxy-sleep", looks)
-    keys = machine / "home/.ssh/authorized_keys"
-    keys.parent.mkdir(parents=True)
-    keys.write_text(f'restrict,command="{machine}/bin/naproxy-sleep" ssh-ed25519 AAAA naproxy\n')
-    found = look(machine, "ssh")
-    assert "forced_command" not in found
-    said = found.get("command_sees_visitors")
-    assert (said.verdict if said else None) == verdict
-
-
-@pytest.mark.parametrize(
-    ("tells", "verdict"), [("sudo -n /usr/local/sbin/naproxy-appointments", None), ("", "note")]
-)
-def test_a_command_from_before_it_told_of_timers_is_found(
-    machine: Path, tells: str, verdict: str | None
-) -> None:
-    install(machine, "getent", f"echo naproxy:x:99:99::{machine}/home:/bin/sh")
-    install(machine, "naproxy-sleep", tells)
-    keys = machine / "home/.ssh/authorized_keys"
-    keys.parent.mkdir(parents=True)
-    keys.write_text(f'restrict,command="{machine}/bin/naproxy-sleep" ssh-ed25519 AAAA naproxy\n')
-    said = look(machine, "ssh").get("command_tells")
-    assert (said.verdict if said else None) == verdict
+def test_a_command_of_an_earlier_version_is_found_by_what_it_lacks(machine: Path) -> None:
+    for check, order, expected in (
+        ("command_sees_visitors", 'echo "around $port $number"', None),
+        ("command_sees_visitors", "exit 0", "note"),
+        ("command_tells", "sudo -n /usr/local/sbin/naproxy-appointments", None),
+        ("command_tells", "", "note"),
+    ):
+        command(machine, order)
+        assert verdict(machine, check, "ssh") == expected, (check, order)
+        assert verdict(machine, "forced_command", "ssh") is None, order
 
 
 OLD_ORDER = "exec sudo -n systemctl suspend --check-inhibitors=yes"
@@ -199,38 +187,26 @@ NEW_ORDER = OLD_ORDER.replace("systemctl", '/usr/bin/setpriv --ruid "$(id -un)" 
 SEES_LOGINS = "session\toptional\tpam_systemd.so\n"
 
 
-@pytest.mark.parametrize(
-    ("order", "pam", "verdict"),
-    [
-        (OLD_ORDER, SEES_LOGINS, "problem"),
-        (NEW_ORDER, SEES_LOGINS, None),
-        (OLD_ORDER, f"# {SEES_LOGINS}", None),
-        ("exec sudo -n /usr/local/sbin/our-own-way", SEES_LOGINS, None),
-    ],
-    ids=["earlier version", "this version", "logind sees no logins", "own way"],
-)
-def test_command_that_counts_the_box_s_own_login_is_found(
-    machine: Path, order: str, pam: str, verdict: str | None
-) -> None:
-    install(machine, "getent", f"echo naproxy:x:99:99::{machine}/home:/bin/sh")
-    install(machine, "naproxy-sleep", order)
-    keys = machine / "home/.ssh/authorized_keys"
-    keys.parent.mkdir(parents=True)
-    keys.write_text(f'restrict,command="{machine}/bin/naproxy-sleep" ssh-ed25519 AAAA naproxy\n')
+def test_command_that_counts_the_box_s_own_login_is_found(machine: Path) -> None:
     (machine / "etc/pam.d").mkdir(parents=True)
-    (machine / "etc/pam.d/common-session").write_text(pam)
-    said = look(machine, "ssh").get("command_counts_box")
-    assert (said.verdict if said else None) == verdict
+    for case, order, pam, expected in (
+        ("earlier version", OLD_ORDER, SEES_LOGINS, "problem"),
+        ("this version", NEW_ORDER, SEES_LOGINS, None),
+        ("logind sees no logins", OLD_ORDER, f"# {SEES_LOGINS}", None),
+        ("own way", "exec sudo -n /usr/local/sbin/our-own-way", SEES_LOGINS, None),
+    ):
+        command(machine, order)
+        (machine / "etc/pam.d/common-session").write_text(pam)
+        assert verdict(machine, "command_counts_box", "ssh") == expected, case
 
 
 def test_wake_on_lan_that_is_off_is_found(machine: Path) -> None:
     install(machine, "ethtool", ethtool())
-    found = look(machine)["wake_on_lan"]
-    assert (found.verdict, str(found.what)) == ("problem", "it is off: Wake-on: d")
-    assert "ethtool -s eno8403 wol g" in str(found.mend)
-
-
-def test_wake_on_lan_that_is_on_is_no_problem(machine: Path) -> None:
+    found = look(machine)
+    assert found["energy_efficient_ethernet"].verdict == "note"
+    assert found["wake_on_lan"].verdict == "problem"
+    assert str(found["wake_on_lan"].what) == "it is off: Wake-on: d"
+    assert "ethtool -s eno8403 wol g" in str(found["wake_on_lan"].mend)
     install(machine, "ethtool", ethtool(PREPARED))
     assert "wake_on_lan" not in look(machine)
 
@@ -239,11 +215,6 @@ def test_a_card_whose_driver_knows_no_wake_on_lan_is_told(machine: Path) -> None
     settings = "".join(x for x in BCM5720.splitlines(True) if "Wake-on" not in x)
     install(machine, "ethtool", ethtool(settings))
     assert "knows no wake-on-LAN" in str(look(machine)["wake_on_lan"].what)
-
-
-def test_eee_that_is_on_is_a_note(machine: Path) -> None:
-    install(machine, "ethtool", ethtool())
-    assert look(machine)["energy_efficient_ethernet"].verdict == "note"
 
 
 def test_a_kernel_that_does_not_let_the_card_wake_is_told(machine: Path) -> None:

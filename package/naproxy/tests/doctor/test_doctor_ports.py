@@ -52,12 +52,10 @@ def test_a_service_that_others_need_is_a_problem_in_words() -> None:
     assert '"dhcp never", "smb used"' in str(found.mend)
 
 
-def test_a_service_whose_users_are_seen_is_a_note() -> None:
-    assert look("445/tcp/smbd").verdict == "note"
-
-
-def test_a_port_that_nobody_knows_is_named_with_its_program() -> None:
-    assert "it runs python3 (5000/tcp)" in str(look("5000/tcp/python3").what)
+def test_a_service_whose_users_are_seen_and_a_port_that_nobody_knows_are_notes() -> None:
+    for port, words in (("445/tcp/smbd", "SMB"), ("5000/tcp/python3", "it runs python3 (5000/tcp)")):
+        found = look(port)
+        assert (found.verdict, words in str(found.what)) == ("note", True), port
 
 
 def test_what_the_office_chose_is_not_said_again() -> None:
