@@ -49,142 +49,114 @@ def server(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_calendar_is_told_with_what_is_wrong_with_it() -> None:
-    events = [{"t_s": NOW_S + 60, "end_s": NOW_S + 3660, "name": "Choir"}]
-    problem = Reason("server.calendar_status", status=404).plain()
-    lines = commands.describe(server(calendar={"events": events, "problem": problem}), NOW_S)
-    begin, end = (commands.clock(NOW_S + s, NOW_S) for s in (60, 3660))
-    assert [line.strip() for line in lines[-2:]] == [
-        "ITS CALENDAR: The answer for it has the status 404.",
-        f"by its calendar: Choir, {begin} to {end}",
-    ]
+def told(**changes: Any) -> list[str]:
+    return [line.strip() for line in commands.describe(server(**changes), NOW_S)]
+
+
+def at(seconds: float) -> str:
+    return commands.clock(NOW_S + seconds, NOW_S)
 
 
 def test_a_sleeping_servers_status_is_one_line_with_the_reason() -> None:
     reason = together(IDLE, Reason("policy.budget", used=2, allowed=20))
-    [line] = commands.describe(server(state="asleep", reason=reason.plain()), NOW_S)
     idle = "Nobody had needed it for 63 s."
     budget = "2 of 20 allowed waits are used up."
-    assert line == f"web  asleep since 14:03 (12 min): {idle} {budget}"
-
-
-def test_a_status_says_how_many_are_over_their_share() -> None:
-    over = {"addresses": 2, "networks": 0, "robots": True}
-    lines = commands.describe(server(over_share=over), NOW_S)
-    assert lines[1].strip() == "over their share of it today: 2 addresses, robots"
-
-
-def test_a_status_says_what_the_server_is_going_to_do_by_itself() -> None:
-    coming = [{"t_s": NOW_S + 60, "name": "backup.timer"}, {"t_s": NOW_S + 86400, "name": "b"}]
-    lines = commands.describe(server(appointments=coming), NOW_S)
-    then = [commands.clock(each["t_s"], NOW_S) for each in coming]
-    said = f"its own appointments: backup.timer, {then[0]}; b, {then[1]}"
-    assert said in [line.strip() for line in lines]
-
-
-def test_an_awake_servers_status_says_why_it_does_not_sleep() -> None:
-    assert commands.describe(server(), NOW_S)[1].strip() == f"does not sleep: {WAITS}"
-
-
-def test_an_inhibitor_is_told_beside_what_the_policy_wants() -> None:
-    wants = {"sleep": True, "reason": IDLE.plain(), "next_check_s": None}
-    inhibitors = plain([Reason("server.kept_awake"), Reason("server.fetching", number=2)])
-    lines = commands.describe(server(decision=wants, inhibitors=inhibitors), NOW_S)
-    idle = "Nobody had needed it for 63 s"
-    kept, fetching = "It is kept awake by hand.", "It is answering requests now (2)."
-    assert lines[1].strip() == f"It would sleep ({idle}), but: {kept} {fetching}"
-
-
-def test_a_waking_servers_status_has_the_countdown_and_who_waits() -> None:
-    lines = commands.describe(server(state="waking", eta_s=3.2, held=7), NOW_S)
-    assert [line.strip() for line in lines[1:]] == [
-        "expected up in 3 s",
-        "requests waiting for it: 7",
+    assert told(state="asleep", reason=reason.plain()) == [
+        f"web  asleep since 14:03 (12 min): {idle} {budget}"
     ]
 
 
-def test_an_alert_is_told() -> None:
-    alerted = server(state="trouble", alert=own_words("no").plain())
-    assert "ALERT: no" in commands.describe(alerted, NOW_S)[-1]
+ENGINE = {"name": "Google", "crawls": False, "served_s": NOW_S - 60, "let_in_s": None}
+ENGINE["refused_since_s"] = None
+WARMED = {"fetches": 9, "took_s": 1.4, "since_s": NOW_S - 86400, "wakes_avoided": 3}
+WANTS = {"sleep": True, "reason": IDLE.plain(), "next_check_s": None}
 
 
-def test_what_asking_before_sleeps_has_brought_is_told() -> None:
-    warming = {"fetches": 9, "took_s": 1.4, "since_s": NOW_S - 86400, "wakes_avoided": 3}
-    since = commands.clock(NOW_S - 86400, NOW_S)[:10]
-    said = f"the cache before its sleeps: 3 wakes avoided since {since}, took 1 s"
-    assert said in [line.strip() for line in commands.describe(server(warming=warming), NOW_S)]
+def test_a_status_has_a_line_for_whatever_else_is_known() -> None:
+    coming = [{"t_s": NOW_S + 60, "name": "backup.timer"}, {"t_s": NOW_S + 86400, "name": "b"}]
+    choir = {"t_s": NOW_S + 60, "end_s": NOW_S + 3660, "name": "Choir"}
+    problem = Reason("server.calendar_status", status=404).plain()
+    not_tested = Reason("server.not_commissioned", server="web")
+    busy = plain([Reason("server.kept_awake"), Reason("server.fetching", number=2)])
+    visits = {"today": 41, "yesterday": 0, "total": 99, "how": "ssh"}
+    refused = {**ENGINE, "refused_since_s": NOW_S - 9, "let_in_s": NOW_S - 60}
+    unseen = {**ENGINE, "served_s": None}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, f"does not sleep: {WAITS}"),
+        (
+            {"decision": WANTS, "inhibitors": busy},
+            "It would sleep (Nobody had needed it for 63 s), but:"
+            " It is kept awake by hand. It is answering requests now (2).",
+        ),
+        ({"state": "waking", "eta_s": 3.2}, "expected up in 3 s"),
+        ({"state": "waking", "held": 7}, "requests waiting for it: 7"),
+        (
+            {"over_share": {"addresses": 2, "networks": 0, "robots": True}},
+            "over their share of it today: 2 addresses, robots",
+        ),
+        ({"state": "trouble", "alert": own_words("no").plain()}, "ALERT: no"),
+        (
+            {"appointments": coming},
+            f"its own appointments: backup.timer, {at(60)}; b, {at(86400)}",
+        ),
+        (
+            {"calendar": {"events": [choir], "problem": problem}},
+            "ITS CALENDAR: The answer for it has the status 404.",
+        ),
+        (
+            {"calendar": {"events": [choir], "problem": None}},
+            f"by its calendar: Choir, {at(60)} to {at(3660)}",
+        ),
+        (
+            {"warming": WARMED},
+            f"the cache before its sleeps: 3 wakes avoided since {at(-86400)[:10]}, took 1 s",
+        ),
+        ({"engines": [ENGINE]}, f"search engine Google: answered last {at(-60)}"),
+        (
+            {"engines": [refused]},
+            f"search engine Google: refused since {at(-9)}; it woke it {at(-60)}",
+        ),
+        ({"engines": [unseen]}, "search engine Google: no visit is known"),
+        ({"not_armed": not_tested.plain()}, f"does not sleep by itself: {not_tested}"),
+        (
+            {"https": {"sight": None, "around": visits}},
+            "41 visits today did not come through the box",
+        ),
+        ({"mode": "awake", "mode_until_s": NOW_S + 3600}, "kept awake until 15:15"),
+    ]
+    for changes, line in cases:
+        assert line in told(**changes), changes
 
 
 def test_a_cache_that_was_warmed_before_a_sleep_that_failed_has_no_since() -> None:
-    warming = {"fetches": 9, "took_s": 1.4, "since_s": None, "wakes_avoided": 0}
-    assert commands.describe(server(warming=warming), NOW_S) == commands.describe(server(), NOW_S)
-
-
-def test_search_engines_are_told() -> None:
-    engine = {"name": "Google", "crawls": False, "served_s": NOW_S - 60, "let_in_s": None}
-    told = server(engines=[{**engine, "refused_since_s": None}])
-    assert "search engine Google: answered last" in commands.describe(told, NOW_S)[-1]
-    told = server(engines=[{**engine, "refused_since_s": NOW_S - 9, "let_in_s": NOW_S - 60}])
-    assert ": refused since " in commands.describe(told, NOW_S)[-1]
-    assert "; it woke it " in commands.describe(told, NOW_S)[-1]
-    told = server(engines=[{**engine, "served_s": None, "refused_since_s": None}])
-    assert commands.describe(told, NOW_S)[-1].strip() == "search engine Google: no visit is known"
-
-
-def test_why_it_does_not_sleep_by_itself_is_told() -> None:
-    why = Reason("server.not_commissioned", server="web")
-    lines = commands.describe(server(not_armed=why.plain()), NOW_S)
-    assert lines[-1].strip() == f"does not sleep by itself: {why}"
+    assert told(warming={**WARMED, "since_s": None, "wakes_avoided": 0}) == told()
 
 
 def test_what_hinders_by_https_is_told_once() -> None:
     sight = Reason("server.https_around", port=443)
     https = {"sight": sight.plain(), "around": None}
-    lines = commands.describe(server(not_armed=sight.plain(), https=https), NOW_S)
-    assert "\n".join(lines).count(str(sight)) == 1
+    assert "\n".join(told(not_armed=sight.plain(), https=https)).count(str(sight)) == 1
     tripped = Reason("server.tripped", why=own_words("it did not wake"), server="web")
-    lines = commands.describe(server(not_armed=tripped.plain(), https=https), NOW_S)
-    assert lines[-1].strip() == f"HTTPS: {sight}"
+    assert told(not_armed=tripped.plain(), https=https)[-1] == f"HTTPS: {sight}"
 
 
 def test_what_keeps_it_awake_and_from_being_armed_is_told_once() -> None:
     sight = Reason("server.https_around", port=443)
-    wants = {"sleep": True, "reason": IDLE.plain(), "next_check_s": None}
     https = {"sight": sight.plain(), "around": None}
-    more = {"inhibitors": plain([sight]), "https": https}
+    more = {"decision": WANTS, "inhibitors": plain([sight]), "https": https}
     for why in (sight, Reason("server.tripped", why=own_words("no"), server="web")):
-        lines = commands.describe(server(decision=wants, not_armed=why.plain(), **more), NOW_S)
-        assert "\n".join(lines).count(str(sight)) == 1
-    assert lines[-1].strip() == f"does not sleep by itself: {why}"
-
-
-def test_visits_past_the_box_are_told() -> None:
-    https = {"sight": None, "around": {"today": 41, "yesterday": 0, "total": 99, "how": "ssh"}}
-    lines = commands.describe(server(https=https), NOW_S)
-    assert lines[-1].strip() == "41 visits today did not come through the box"
-
-
-def test_a_mode_with_an_end_says_when() -> None:
-    lines = commands.describe(server(mode="awake", mode_until_s=NOW_S + 3600), NOW_S)
-    assert "kept awake until 15:15" in lines[1]
-
-
-def test_another_days_time_has_its_date() -> None:
-    assert "2026-02-28 14:15 (24 h)" in commands.describe(server(since_s=NOW_S - 86400), NOW_S)[0]
+        lines = told(not_armed=why.plain(), **more)
+        assert "\n".join(lines).count(str(sight)) == 1, why
+    assert lines[-1] == f"does not sleep by itself: {why}"
 
 
 def test_a_span_of_time_reads_easily() -> None:
     for seconds, words in (
-        (0, "0 s"),
-        (99, "99 s"),
-        (720, "12 min"),
-        (7200, "2 h"),
-        (400000, "5 days"),
-        (-3, "0 s"),
+        *((0, "14:15 (0 s)"), (99, "14:13 (99 s)"), (720, "14:03 (12 min)")),
+        *((7200, "12:15 (2 h)"), (400000, "(5 days)"), (-3, "(0 s)")),
+        (86400, "2026-02-28 14:15 (24 h)"),
     ):
-        assert (
-            commands.describe(server(since_s=NOW_S - seconds), NOW_S)[0].count(f"({words})") == 1
-        ), seconds
+        assert told(since_s=NOW_S - seconds)[0].count(words) == 1, seconds
 
 
 def refused(*arguments: str) -> str:
@@ -238,22 +210,21 @@ def test_nobody_listening_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "nobody listens" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "asked", [("wake", "web"), ("sleep", "web"), ("mode", "web", "auto"), ("arm", "web")]
-)
 def test_what_a_command_did_is_told_by_the_offices_clock(
-    asked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    now = server(state="asleep" if asked[0] == "sleep" else "awake")
+    now = server()
+    status = {"box": {"time_zone": "Asia/Kathmandu"}, "servers": [now]}
 
     def ask(_path: str, _method: str, target: str, *_: Any, **__: Any) -> client.Answer:
-        status = {"box": {"time_zone": "Asia/Kathmandu"}, "servers": [now]}
         return client.Answer(200, status if target == "/v1/status" else now)
 
     monkeypatch.setattr(asking, "ask", ask)
-    assert cli.main([*asked, "--socket", "none"]) == 0
     since = datetime.fromtimestamp(now["since_s"], ZoneInfo("Asia/Kathmandu"))
-    assert f"{since:%H:%M} (" in capsys.readouterr().out
+    for command in (("wake", "web"), ("sleep", "web"), ("mode", "web", "auto"), ("arm", "web")):
+        now["state"] = "asleep" if command[0] == "sleep" else "awake"
+        assert cli.main([*command, "--socket", "none"]) == 0, command
+        assert f"{since:%H:%M} (" in capsys.readouterr().out, command
 
 
 @pytest.fixture
