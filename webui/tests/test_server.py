@@ -87,9 +87,8 @@ def test_a_client_cannot_say_that_it_came_by_https(webui: WebUi) -> None:
     assert "Set-Cookie" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
+def test_hostile_bytes_get_an_error_and_nothing_else(webui: WebUi) -> None:
+    for sent in (
         b"GARBAGE\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20_000 + b"\r\n\r\n",
@@ -104,15 +103,21 @@ def test_a_client_cannot_say_that_it_came_by_https(webui: WebUi) -> None:
         b"GET /\xff\xfe%ff HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET /login HTTP/1.1\r\nHost: localhost\r\nCookie: naproxy=\xff\x00\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-    ],
-)
-def test_hostile_bytes_get_an_error_and_nothing_else(webui: WebUi, sent: bytes) -> None:
-    answer = raw(webui, sent)
-    status = re.match(rb"HTTP/1\.[01] (\d+)", answer)
-    assert status is None or status[1] in (b"303", b"308", b"400", b"404", b"413", b"421", b"431")
-    for secret in (b"root:", b"import ", b"Traceback", b"Set-Cookie"):
-        assert secret not in answer
-    assert call(webui, "GET", "/api/health").status == 200
+    ):
+        answer = raw(webui, sent)
+        status = re.match(rb"HTTP/1\.[01] (\d+)", answer)
+        assert status is None or status[1] in (
+            b"303",
+            b"308",
+            b"400",
+            b"404",
+            b"413",
+            b"421",
+            b"431",
+        ), sent
+        for secret in (b"root:", b"import ", b"Traceback", b"Set-Cookie"):
+            assert secret not in answer, sent
+        assert call(webui, "GET", "/api/health").status == 200, sent
 
 
 def test_those_who_dawdle_do_not_keep_others_out(webui: WebUi) -> None:

@@ -182,9 +182,8 @@ def test_what_is_wrong_is_said_in_words_with_its_field(
     assert client.get("/api/certificates").json == {"certificates": []}
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "status"),
-    [
+def test_hostile_bodies_are_refused_and_change_nothing(box: Box, client: FlaskClient) -> None:
+    for name, given, status in (
         ("main", [], 400),
         ("main", {"file": "/etc/shadow"}, 400),
         ("main", {"pem": 1}, 400),
@@ -198,15 +197,11 @@ def test_what_is_wrong_is_said_in_words_with_its_field(
         ("..%2fevil", {}, 404),
         ("Main", {}, 422),
         ("x" * 32, {}, 422),
-    ],
-)
-def test_hostile_bodies_are_refused_and_change_nothing(
-    box: Box, client: FlaskClient, name: str, given: Any, status: int
-) -> None:
-    answer = client.put(f"/api/certificates/{name}", json=given)
-    assert answer.status_code == status, answer.text
-    assert client.get("/api/certificates").json == {"certificates": []}
-    assert list(box.directory.rglob("*evil*")) == []
+    ):
+        answer = client.put(f"/api/certificates/{name}", json=given)
+        assert answer.status_code == status, answer.text
+        assert client.get("/api/certificates").json == {"certificates": []}, (name, given)
+        assert list(box.directory.rglob("*evil*")) == [], (name, given)
 
 
 def test_what_is_no_json_is_refused(box: Box, client: FlaskClient) -> None:
@@ -255,20 +250,21 @@ def test_a_server_that_leads_past_the_box_is_said_with_the_next_step(
     assert "Next step" in shown
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
-def test_what_the_box_saw_is_said_without_names_of_settings(app: Flask, language: str) -> None:
-    with app.test_request_context(headers={"Accept-Language": language}):
-        codes = ("https_around", "https_unserved", "leads_around", "leads_elsewhere")
-        for code in (*codes, "leads_in_a_circle"):
-            params = {"port": 443, "name": MARKUP, "to": "https://x/{name}"}
-            said = plain({"code": f"server.{code}", "params": params})
-            assert "server.https.mode" not in said
-            assert ("Box" if language == "de" else "the box") in said.replace("The", "the")
+def test_what_the_box_saw_is_said_without_names_of_settings(app: Flask) -> None:
+    for language in ("en", "de"):
+        with app.test_request_context(headers={"Accept-Language": language}):
+            codes = ("https_around", "https_unserved", "leads_around", "leads_elsewhere")
+            for code in (*codes, "leads_in_a_circle"):
+                params = {"port": 443, "name": MARKUP, "to": "https://x/{name}"}
+                said = plain({"code": f"server.{code}", "params": params})
+                assert "server.https.mode" not in said, language
+                assert ("Box" if language == "de" else "the box") in said.replace("The", "the"), (
+                    language
+                )
 
 
-@pytest.mark.parametrize(
-    ("name", "who"),
-    [
+def test_an_issuer_is_called_by_its_name() -> None:
+    for name, who in (
         (None, None),
         ("CN=R11,O=Let's Encrypt,C=US", "Let's Encrypt"),
         ("CN=Below", "Below"),
@@ -276,18 +272,21 @@ def test_what_the_box_saw_is_said_without_names_of_settings(app: Flask, language
         ("C=DE", "C=DE"),
         ("", ""),
         (",,=,", ",,=,"),
-    ],
-)
-def test_an_issuer_is_called_by_its_name(name: str | None, who: str | None) -> None:
-    assert https.issuer(name) == who
+    ):
+        assert https.issuer(name) == who, name
 
 
-@pytest.mark.parametrize(
-    ("days", "level"),
-    [(None, ""), (31, ""), (30, "warn"), (14, "warn"), (8, "warn"), (7, "bad"), (-1, "bad")],
-)
-def test_the_nearer_the_end_the_louder(days: int | None, level: str) -> None:
-    assert office_https.level(days) == level
+def test_the_nearer_the_end_the_louder() -> None:
+    for days, level in (
+        (None, ""),
+        (31, ""),
+        (30, "warn"),
+        (14, "warn"),
+        (8, "warn"),
+        (7, "bad"),
+        (-1, "bad"),
+    ):
+        assert office_https.level(days) == level, days
 
 
 def test_answers_are_as_declared(
@@ -342,9 +341,8 @@ def test_a_trial_of_what_is_not_configured_says_what_is_wrong_in_a_sentence(
     assert client.get("/api/certificates").json == {"certificates": []}
 
 
-@pytest.mark.parametrize(
-    ("changes", "status"),
-    [
+def test_hostile_changes_are_not_even_tried(box: Box, client: FlaskClient) -> None:
+    for changes, status in (
         ([AGREED], 404),
         ([{**ADDED, "value": {**ISSUED, "id": "x"}}], 404),
         ([{**ADDED, "value": {**ISSUED, "id": "../x"}}], 422),
@@ -358,16 +356,12 @@ def test_a_trial_of_what_is_not_configured_says_what_is_wrong_in_a_sentence(
         ([{"op": "run", "where": "https", "value": 1}], 400),
         ([ADDED] * 21, 400),
         ("all", 400),
-    ],
-)
-def test_hostile_changes_are_not_even_tried(
-    box: Box, client: FlaskClient, changes: Any, status: int
-) -> None:
-    before = box.file.read_bytes()
-    answer = renew(client, {"staging": True, "changes": changes})
-    assert answer.status_code == status, answer.text
-    assert client.get("/api/certificates/issued/renew").json["state"] == "never"
-    assert box.file.read_bytes() == before
+    ):
+        before = box.file.read_bytes()
+        answer = renew(client, {"staging": True, "changes": changes})
+        assert answer.status_code == status, answer.text
+        assert client.get("/api/certificates/issued/renew").json["state"] == "never", changes
+        assert box.file.read_bytes() == before, changes
 
 
 def test_changes_are_only_ever_tried(box: Box, client: FlaskClient) -> None:
@@ -402,9 +396,8 @@ def test_a_row_says_where_a_certificate_comes_from_and_what_is_wrong(
     assert ["not there yet" in row for row in rows] == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("source", "code", "left_s", "row"),
-    [
+def test_a_certificate_is_renewed_at_once_where_that_is_allowed(app: Flask) -> None:
+    for source, code, left_s, row in (
         ("acme", None, 60, (False, True)),
         ("acme", "https.acme_coming", 0, (True, True)),
         ("acme", "https.acme_not_seen", 60, (False, True)),
@@ -413,36 +406,32 @@ def test_a_row_says_where_a_certificate_comes_from_and_what_is_wrong(
         ("server", "https.fetch_coming", 60, (True, True)),
         ("upload", "https.not_sent", 60, (False, False)),
         (None, "https.not_configured", 60, (False, False)),
-    ],
-)
-def test_a_certificate_is_renewed_at_once_where_that_is_allowed(
-    app: Flask, source: str | None, code: str | None, left_s: float, row: tuple[bool, bool]
-) -> None:
-    problem = {"code": code, "params": {"why": MARKUP, "day": "1"}} if code else None
-    told = {"id": "a", "source": source, "problem": problem, "next_try_s": time.time() + left_s}
-    about = {"names": ["xn--bro-hoa.example"], "issuer": None, "ends_in_days": None, "notes": []}
-    with app.test_request_context():
-        names = {"xn--bro-hoa.example": "b\u00fcro.example"}
-        made = https._row({**told, **about}, names, served=True)
-    assert (made["comes"], made["renewable"]) == row
-    assert made["names"] == ["b\u00fcro.example"]
+    ):
+        problem = {"code": code, "params": {"why": MARKUP, "day": "1"}} if code else None
+        told = {"id": "a", "source": source, "problem": problem, "next_try_s": time.time() + left_s}
+        about = {
+            "names": ["xn--bro-hoa.example"],
+            "issuer": None,
+            "ends_in_days": None,
+            "notes": [],
+        }
+        with app.test_request_context():
+            names = {"xn--bro-hoa.example": "b\u00fcro.example"}
+            made = https._row({**told, **about}, names, served=True)
+        assert (made["comes"], made["renewable"]) == row, (source, code, left_s)
+        assert made["names"] == ["b\u00fcro.example"], (source, code, left_s)
 
 
-@pytest.mark.parametrize(
-    ("code", "hosts", "said"),
-    [
+def test_the_next_step_is_said_for_who_is_on_the_page(app: Flask) -> None:
+    for code, hosts, said in (
         ("https.do_serve", ["a.example"], "Below, choose \u201cThe box serves it\u201d"),
         ("https.do_send", ["a.example"], "Below, get a certificate."),
         ("https.do_send", [], "Enter the website\u2019s names (Settings, Server)."),
         ("https.do_server", [], "switch it on below."),
         ("https.do_<b>", ["a.example"], "https.do_<b>"),
-    ],
-)
-def test_the_next_step_is_said_for_who_is_on_the_page(
-    app: Flask, code: str, hosts: list[str], said: str
-) -> None:
-    with app.test_request_context():
-        assert said.lower() in https._next(Reason(code), hosts).lower()
+    ):
+        with app.test_request_context():
+            assert said.lower() in https._next(Reason(code), hosts).lower(), (code, hosts)
 
 
 def test_what_is_passed_on_unopened_needs_no_certificate(box: Box, client: FlaskClient) -> None:
@@ -477,9 +466,8 @@ def configuration(*own: dict[str, Any], mode: str = "box") -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("config", "names", "more"),
-    [
+def test_names_that_can_be_issued_are_chosen() -> None:
+    for config, names, more in (
         (configuration(), [("a.example", True), ("*.a.example", False)], False),
         (configuration(mode="none"), [], False),
         (
@@ -492,36 +480,29 @@ def configuration(*own: dict[str, Any], mode: str = "box") -> dict[str, Any]:
             [("a.example", False), ("*.a.example", False), ("b.example", True)],
             True,
         ),
-    ],
-)
-def test_names_that_can_be_issued_are_chosen(
-    config: dict[str, Any], names: list[tuple[str, bool]], more: bool
-) -> None:
-    said = certificates.issuing(config)
-    assert (said["names"], said["more"]) == (names, more)
+    ):
+        said = certificates.issuing(config)
+        assert (said["names"], said["more"]) == (names, more), names
 
 
-@pytest.mark.parametrize(
-    ("own", "way", "servers"),
-    [
+def test_the_way_that_is_in_use_is_chosen() -> None:
+    for own, way, servers in (
         ([], "acme", [("web", "")]),
         ([{"id": "a", "source": "upload"}], "upload", [("web", "")]),
         ([{"id": "a", "source": "server", "server": "web"}], "server", [("web", "a")]),
         ([{"id": "a", "source": "upload"}, {"id": "b"}], "acme", [("web", "")]),
-    ],
-)
-def test_the_way_that_is_in_use_is_chosen(
-    own: list[dict[str, Any]], way: str, servers: list[tuple[str, str]]
-) -> None:
-    config = configuration(*own)
-    assert (certificates.way(config), certificates.fetching(config)["servers"]) == (way, servers)
-    config["server"][0]["sleep"] = {"driver": "agent"}
-    assert certificates.fetching(config)["servers"] == []
+    ):
+        config = configuration(*own)
+        assert (certificates.way(config), certificates.fetching(config)["servers"]) == (
+            way,
+            servers,
+        ), own
+        config["server"][0]["sleep"] = {"driver": "agent"}
+        assert certificates.fetching(config)["servers"] == [], own
 
 
-@pytest.mark.parametrize(
-    ("own", "there", "hosts", "said"),
-    [
+def test_a_server_that_has_a_certificate_needs_no_other() -> None:
+    for own, there, hosts, said in (
         ({"id": "a"}, [], ["a.example"], True),
         ({"id": "a", "names": ["a.example"]}, [], ["a.example", "b.example"], True),
         ({"id": "a", "names": ["b\u00fcro.example"]}, [], ["xn--bro-hoa.example"], True),
@@ -532,12 +513,16 @@ def test_the_way_that_is_in_use_is_chosen(
         ({"id": "a", "source": "upload"}, ["b.example"], ["a.example"], False),
         ({"id": "a", "source": "upload"}, [], ["a.example"], False),
         ({"id": "a", "source": "upload"}, ["b.example"], [], True),
-    ],
-)
-def test_a_server_that_has_a_certificate_needs_no_other(
-    own: dict[str, Any], there: list[str], hosts: list[str], *, said: bool
-) -> None:
-    config = configuration(own)
-    server = {**config["server"][0], "hosts": hosts}
-    assert certificates.cared_for(config, server, [{"id": "a", "names": there}]) is said
-    assert not certificates.cared_for({**config, "certificate": []}, server, [])
+    ):
+        config = configuration(own)
+        server = {**config["server"][0], "hosts": hosts}
+        assert certificates.cared_for(config, server, [{"id": "a", "names": there}]) is said, (
+            own,
+            there,
+            hosts,
+        )
+        assert not certificates.cared_for({**config, "certificate": []}, server, []), (
+            own,
+            there,
+            hosts,
+        )

@@ -126,21 +126,16 @@ def test_another_server_changes_the_figures(client: FlaskClient, past: Past) -> 
     assert net == pytest.approx(gross(thrifty, "timeout-1m") - 5 / 10)
 
 
-@pytest.mark.parametrize(
-    ("question", "where"),
-    [
+def test_a_question_that_makes_no_sense_is_refused(client: FlaskClient, past: Past) -> None:
+    for question, where in (
         ({"off_w": 50.0}, "off_w"),
         ({"fraction": 2}, "fraction"),
         ({"fraction": "much"}, "fraction"),
         ({"wake_s": -1}, "wake_s"),
         ({"policies": ["sablier"]}, "policies"),
         ({"day": "yesterday", "view": "day"}, "day"),
-    ],
-)
-def test_a_question_that_makes_no_sense_is_refused(
-    client: FlaskClient, past: Past, question: dict[str, Any], where: str
-) -> None:
-    assert start(client, 400, **question)["where"] == where
+    ):
+        assert start(client, 400, **question)["where"] == where, question
 
 
 def test_a_history_without_requests_is_said(

@@ -63,16 +63,13 @@ def test_many_who_guess_take_no_more_memory(attempts: Attempts) -> None:
     assert len(attempts._known) == MOST_KEYS
 
 
-@pytest.mark.parametrize(
-    ("address", "whose"),
-    [
+def test_addresses_of_one_network_count_together() -> None:
+    for address, whose in (
         ("192.0.2.7", "192.0.2.7"),
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
         ("::ffff:192.0.2.7", "192.0.2.7"),
         ("localhost", "localhost"),
         ("", ""),
         ("x" * 500, "x" * 64),
-    ],
-)
-def test_addresses_of_one_network_count_together(address: str, whose: str) -> None:
-    assert network(address) == whose
+    ):
+        assert network(address) == whose, address

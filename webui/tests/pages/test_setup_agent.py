@@ -104,20 +104,15 @@ def test_a_page_that_came_by_plain_http_has_no_text_to_paste(client: FlaskClient
     assert answer == {"script": None, "sha256": agent_files.digest(), "left_s": 0}
 
 
-@pytest.mark.parametrize(
-    ("asked", "address", "box"),
-    [
+def test_the_text_names_the_box_by_an_address_that_a_url_may_have(app: Flask) -> None:
+    for asked, address, box in (
         ("[fd00::5]", None, "https://[fd00::5]:443"),
         ("[fd00::5]:8443", None, "https://[fd00::5]:8443"),
         ("box.local:8443", None, "https://box.local:8443"),
         ("box.local", "fd00::7", "https://[fd00::7]:443"),
-    ],
-)
-def test_the_text_names_the_box_by_an_address_that_a_url_may_have(
-    app: Flask, asked: str, address: str | None, box: str
-) -> None:
-    with app.test_request_context(base_url=f"https://{asked}"):
-        assert f"https://{agent._host(address)}:{agent._port()}" == box
+    ):
+        with app.test_request_context(base_url=f"https://{asked}"):
+            assert f"https://{agent._host(address)}:{agent._port()}" == box, (asked, address)
 
 
 def test_the_program_is_open_and_is_what_its_checksum_says(server: FlaskClient) -> None:

@@ -43,22 +43,17 @@ def get(client: FlaskClient, path: str, **query: Any) -> Any:
 # The calendar
 
 
-@pytest.mark.parametrize(
-    ("query", "hours", "beside"),
-    [
+def test_the_calendar_is_that_of_the_offices_zone(client: FlaskClient, past: Past) -> None:
+    for query, hours, beside in (
         ({"view": "day", "day": "2025-03-30"}, 23, ("2025-03-29", "2025-03-31")),
         ({"view": "day", "day": "2025-10-26"}, 25, ("2025-10-25", "2025-10-27")),
         ({"view": "week", "day": "2025-10-22"}, 169, ("2025-10-13", "2025-10-27")),
         ({"view": "month", "day": "2025-02-10"}, 28 * 24, ("2025-01-01", "2025-03-01")),
         ({"view": "year", "day": "2024-07-01"}, 366 * 24, ("2023-01-01", "2025-01-01")),
-    ],
-)
-def test_the_calendar_is_that_of_the_offices_zone(
-    client: FlaskClient, past: Past, query: dict[str, str], hours: int, beside: tuple[str, str]
-) -> None:
-    found = get(client, "range", **query)
-    assert (found["to_s"] - found["from_s"]) / 3600 == hours
-    assert (found["previous"], found["next"]) == beside
+    ):
+        found = get(client, "range", **query)
+        assert (found["to_s"] - found["from_s"]) / 3600 == hours, query
+        assert (found["previous"], found["next"]) == beside, query
 
 
 def test_there_is_nothing_after_today(client: FlaskClient, past: Past) -> None:
@@ -75,9 +70,8 @@ def test_a_range_of_ones_own_is_by_the_offices_clock(client: FlaskClient, past: 
     assert found["to_s"] - found["from_s"] == 5400
 
 
-@pytest.mark.parametrize(
-    ("query", "where"),
-    [
+def test_a_range_that_cannot_be_is_refused(client: FlaskClient, past: Past) -> None:
+    for query, where in (
         ({"view": "day", "day": "2026-02-30"}, "day"),
         ({"view": "day", "day": "9999-12-31"}, "day"),
         ({"view": "day", "day": "0001-01-01"}, "day"),
@@ -86,13 +80,9 @@ def test_a_range_of_ones_own_is_by_the_offices_clock(client: FlaskClient, past: 
         ({"from": "2026-07-01T12:00", "to": "yesterday"}, "to"),
         ({"from": "2026-07-02T12:00", "to": "2026-07-01T12:00"}, "to_s"),
         ({"from": "2001-01-01T00:00", "to": "2026-07-01T12:00"}, "to_s"),
-    ],
-)
-def test_a_range_that_cannot_be_is_refused(
-    client: FlaskClient, past: Past, query: dict[str, str], where: str
-) -> None:
-    answer = client.get("/api/history/range", query_string=query)
-    assert (answer.status_code, answer.json["where"]) == (400, where)
+    ):
+        answer = client.get("/api/history/range", query_string=query)
+        assert (answer.status_code, answer.json["where"]) == (400, where), query
 
 
 # Power and states
@@ -219,16 +209,14 @@ def test_half_a_measured_day_says_so(client: FlaskClient, past: Past) -> None:
     assert found["total"]["covered"] < 0.05
 
 
-@pytest.mark.parametrize(("begin_s", "hours"), [(1743289200, 23), (1761429600, 25)])
-def test_the_days_that_clocks_change_have_23_and_25_hours(
-    client: FlaskClient, past: Past, begin_s: int, hours: int
-) -> None:
-    end_s = begin_s + hours * 3600
-    found = get(client, "energy", from_s=begin_s, to_s=end_s, server="web")
-    assert (found["unit"], len(found["days"])) == ("hour", hours)
-    found = get(client, "energy", from_s=begin_s, to_s=begin_s + 4 * 86400, server="web")
-    [first, *_] = found["days"]
-    assert (first["start_s"], first["end_s"]) == (begin_s, end_s)
+def test_the_days_that_clocks_change_have_23_and_25_hours(client: FlaskClient, past: Past) -> None:
+    for begin_s, hours in ((1743289200, 23), (1761429600, 25)):
+        end_s = begin_s + hours * 3600
+        found = get(client, "energy", from_s=begin_s, to_s=end_s, server="web")
+        assert (found["unit"], len(found["days"])) == ("hour", hours), begin_s
+        found = get(client, "energy", from_s=begin_s, to_s=begin_s + 4 * 86400, server="web")
+        [first, *_] = found["days"]
+        assert (first["start_s"], first["end_s"]) == (begin_s, end_s), begin_s
 
 
 def test_without_a_price_no_money_is_said(client: FlaskClient, past: Past, app: Flask) -> None:
@@ -318,9 +306,8 @@ def test_wakes_are_counted_by_the_hours_of_the_office(client: FlaskClient, past:
     assert [n for n, each in enumerate(found["hours"]) if each["api"]] == [hour]
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "where"),
-    [
+def test_a_download_that_cannot_be_is_refused(client: FlaskClient, past: Past) -> None:
+    for query, status, where in (
         ({"what": "saved"}, 400, "what"),
         ({"what": "power", "name": "nope"}, 404, "name"),
         ({"what": "traffic", "tier": "seconds"}, 400, "tier"),
@@ -330,13 +317,9 @@ def test_wakes_are_counted_by_the_hours_of_the_office(client: FlaskClient, past:
         ({"what": "power", "text": "feed"}, 400, "text"),
         ({"what": "wakes", "format": "xml"}, 400, "format"),
         ({"what": "wakes", "class": "' OR 1=1 --"}, 400, "class"),
-    ],
-)
-def test_a_download_that_cannot_be_is_refused(
-    client: FlaskClient, past: Past, query: dict[str, str], status: int, where: str
-) -> None:
-    answer = client.get("/api/history/export", query_string={"from_s": 0, "to_s": 9, **query})
-    assert (answer.status_code, answer.json["where"]) == (status, where)
+    ):
+        answer = client.get("/api/history/export", query_string={"from_s": 0, "to_s": 9, **query})
+        assert (answer.status_code, answer.json["where"]) == (status, where), query
 
 
 # Decisions, and nothing at all
@@ -362,20 +345,16 @@ def test_without_a_history_that_is_said(client: FlaskClient, app: Flask) -> None
     assert "history" in answer.json["error"]
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
-def test_the_page_is_there_without_a_history_and_a_controller(
-    client: FlaskClient, language: str
-) -> None:
-    answer = client.get("/history", headers={"Accept-Language": language})
-    assert answer.status_code == 200
-    assert ("Wer den Server geweckt hat" in answer.text) == (language == "de")
+def test_the_page_is_there_without_a_history_and_a_controller(client: FlaskClient) -> None:
+    for language in ("en", "de"):
+        answer = client.get("/history", headers={"Accept-Language": language})
+        assert answer.status_code == 200, language
+        assert ("Wer den Server geweckt hat" in answer.text) == (language == "de"), language
 
 
-@pytest.mark.parametrize(
-    "path", ["power", "states", "energy", "wakes", "wakers", "rules", "export"]
-)
-def test_nothing_is_told_to_who_is_not_logged_in(visitor: FlaskClient, path: str) -> None:
-    assert visitor.get(f"/api/history/{path}").status_code == 401
+def test_nothing_is_told_to_who_is_not_logged_in(visitor: FlaskClient) -> None:
+    for path in ("power", "states", "energy", "wakes", "wakers", "rules", "export"):
+        assert visitor.get(f"/api/history/{path}").status_code == 401, path
 
 
 def test_a_wake_by_the_policy_is_told_in_plain_words(client: FlaskClient, past: Past) -> None:

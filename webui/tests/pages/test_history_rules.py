@@ -64,9 +64,8 @@ def test_rules_say_what_they_did(client: FlaskClient, past: Past) -> None:
 # What to suggest
 
 
-@pytest.mark.parametrize(
-    ("kind", "key", "text"),
-    [
+def test_a_rule_is_suggested_for_what_is_distinctive() -> None:
+    for kind, key, text in (
         ("path", "/feed.xml?since=3", "/feed.xml"),
         ("path", "/" + "x" * 100, "/" + "x" * 54),
         ("address", "192.0.2.7", "192.0.2.7"),
@@ -76,15 +75,12 @@ def test_rules_say_what_they_did(client: FlaskClient, past: Past) -> None:
         ("agent", "Mozilla/5.0 (compatible; SemrushBot/7~bl; +http://x)", "SemrushBot"),
         ("agent", "Mozilla/5.0 (X11; Linux x86_64) Nextcloud-News/1.0", "Nextcloud-News"),
         ("agent", "checker", "checker"),
-    ],
-)
-def test_a_rule_is_suggested_for_what_is_distinctive(kind: str, key: str, text: str) -> None:
-    assert wakerules.suggest(kind, key).text == text
+    ):
+        assert wakerules.suggest(kind, key).text == text, key
 
 
-@pytest.mark.parametrize(
-    ("kind", "key", "why_not"),
-    [
+def test_no_rule_is_suggested_that_would_stop_everybody() -> None:
+    for kind, key, why_not in (
         ("path", "/", "front_page"),
         ("path", "/?utm=1", "front_page"),
         ("path", "*", "no_path"),
@@ -110,16 +106,17 @@ def test_a_rule_is_suggested_for_what_is_distinctive(kind: str, key: str, text: 
             " like Gecko) Version/17.5 Mobile/15E1",
             "browser",
         ),
-    ],
-)
-def test_no_rule_is_suggested_that_would_stop_everybody(kind: str, key: str, why_not: str) -> None:
-    assert wakerules.suggest(kind, key) == wakerules.Suggestion(kind, why_not=why_not)
+    ):
+        assert wakerules.suggest(kind, key) == wakerules.Suggestion(kind, why_not=why_not), key
 
 
-@pytest.mark.parametrize("key", ["a", "😀" * 40, "\x7f/x", "A" * 400, "Mozilla/", "Mozilla/5.0 ("])
-@pytest.mark.parametrize("kind", ["path", "address", "agent"])
-def test_whatever_the_ledger_has_a_suggestion_fits_a_rule(kind: str, key: str) -> None:
-    assert len(wakerules.suggest(kind, key).text.encode()) <= wakerules.MOST_BYTES
+def test_whatever_the_ledger_has_a_suggestion_fits_a_rule() -> None:
+    for kind in ("path", "address", "agent"):
+        for key in ("a", "😀" * 40, "\x7f/x", "A" * 400, "Mozilla/", "Mozilla/5.0 ("):
+            assert len(wakerules.suggest(kind, key).text.encode()) <= wakerules.MOST_BYTES, (
+                kind,
+                key,
+            )
 
 
 # As whom
@@ -129,9 +126,8 @@ def every(seconds: float, **more: Any) -> list[dict[str, Any]]:
     return [wake(t_s=n * seconds + n % 3, **more) for n in range(20)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "matched", "klass"),
-    [
+def test_the_class_is_that_of_who_does_such_things() -> None:
+    for kind, text, matched, klass in (
         ("path", "/feed.xml", [wake()], "feed"),
         ("path", "/blog/rss", [wake()], "feed"),
         ("address", "192.0.2.1", every(600, path="/atom.xml"), "feed"),
@@ -139,12 +135,8 @@ def every(seconds: float, **more: Any) -> list[dict[str, Any]]:
         ("agent", "SomeBot", [wake(agent="SomeBot/1.0")], "crawler"),
         ("agent", "SomeBot", every(3600, agent="SomeBot/1.0"), "monitor"),
         ("path", "/backup", [wake()], "monitor"),
-    ],
-)
-def test_the_class_is_that_of_who_does_such_things(
-    kind: str, text: str, matched: list[dict[str, Any]], klass: str
-) -> None:
-    assert wakerules.treat_as(SERVER, kind, text, matched) == klass
+    ):
+        assert wakerules.treat_as(SERVER, kind, text, matched) == klass, (text, klass)
 
 
 def test_the_class_is_never_one_that_may_wake_the_server() -> None:
@@ -258,9 +250,8 @@ def test_the_rule_that_is_meant_is_removed_though_others_were_meanwhile(
     assert answer.status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "where"),
-    [
+def test_a_rule_that_cannot_be_changes_nothing(client: FlaskClient, box: Controller) -> None:
+    for body, status, where in (
         ({**FEED, "text": "/"}, 422, "text"),
         ({**FEED, "text": "feed"}, 422, "text"),
         ({**FEED, "text": ""}, 400, "text"),
@@ -272,15 +263,11 @@ def test_the_rule_that_is_meant_is_removed_though_others_were_meanwhile(
         ({**FEED, "server": "shop"}, 404, "server"),
         ({**FEED, "treat_as": "person"}, 400, "treat_as"),
         ([FEED], 400, None),
-    ],
-)
-def test_a_rule_that_cannot_be_changes_nothing(
-    client: FlaskClient, box: Controller, body: Any, status: int, where: str | None
-) -> None:
-    before = box.file.read_bytes()
-    answer = client.post("/api/history/rules", json=body)
-    assert (answer.status_code, answer.json["where"]) == (status, where), answer.text
-    assert box.file.read_bytes() == before
+    ):
+        before = box.file.read_bytes()
+        answer = client.post("/api/history/rules", json=body)
+        assert (answer.status_code, answer.json["where"]) == (status, where), answer.text
+        assert box.file.read_bytes() == before, body
 
 
 def test_a_viewer_may_look_and_not_change(viewer: FlaskClient, box: Controller) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import struct
 
-import pytest
 from flask.testing import FlaskClient
 
 
-@pytest.mark.parametrize("path", ["/manifest.webmanifest", "/worker.js", "/offline"])
-def test_a_browser_gets_it_before_anybody_has_logged_in(visitor: FlaskClient, path: str) -> None:
-    answer = visitor.get(path)
-    assert answer.status_code == 200
-    assert answer.headers["Cache-Control"] in ("no-cache", "no-store")
+def test_a_browser_gets_it_before_anybody_has_logged_in(visitor: FlaskClient) -> None:
+    for path in ("/manifest.webmanifest", "/worker.js", "/offline"):
+        answer = visitor.get(path)
+        assert answer.status_code == 200, path
+        assert answer.headers["Cache-Control"] in ("no-cache", "no-store"), path
 
 
 def test_each_icon_of_the_manifest_has_the_size_that_it_says(visitor: FlaskClient) -> None:

@@ -96,10 +96,12 @@ def test_what_a_browser_calls_our_own_is_enough(client: FlaskClient, site: str) 
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("token", ["", "x", "A" * 5000, "ä\x80", "' OR 1=1 --"])
-def test_a_forged_csrf_token_is_refused(client: FlaskClient, token: str) -> None:
-    client.environ_base["HTTP_X_CSRF_TOKEN"] = token
-    assert client.put("/api/account/language", json={"language": "de"}).status_code == 403
+def test_a_forged_csrf_token_is_refused(client: FlaskClient) -> None:
+    for token in ("", "x", "A" * 5000, "ä\x80", "' OR 1=1 --"):
+        client.environ_base["HTTP_X_CSRF_TOKEN"] = token
+        assert client.put("/api/account/language", json={"language": "de"}).status_code == 403, (
+            token
+        )
 
 
 def test_the_csrf_token_of_another_session_is_refused(
@@ -112,9 +114,8 @@ def test_the_csrf_token_of_another_session_is_refused(
 # The name in Host: what DNS rebinding brings along
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
+def test_a_name_that_is_not_the_boxs_is_misdirected(client: FlaskClient) -> None:
+    for host in (
         "evil.example",
         "localhost.evil.example",
         "evil.example:80",
@@ -130,20 +131,25 @@ def test_the_csrf_token_of_another_session_is_refused(
         "[::1",
         "localhost\tx",
         "\u217cocalhost",
-    ],
-)
-def test_a_name_that_is_not_the_boxs_is_misdirected(client: FlaskClient, host: str) -> None:
-    for path in ("/login", "/api/account", "/api/health"):
-        answer = client.get(path, environ_overrides={"HTTP_HOST": host.encode().decode("latin-1")})
-        assert answer.status_code == 421, path
-        assert "<script>alert" not in answer.text
+    ):
+        for path in ("/login", "/api/account", "/api/health"):
+            answer = client.get(
+                path, environ_overrides={"HTTP_HOST": host.encode().decode("latin-1")}
+            )
+            assert answer.status_code == 421, path
+            assert "<script>alert" not in answer.text, (host, path)
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:8443", "localhost.", "127.0.0.1:80", "[::1]:8443", "[0:0::1]"]
-)
-def test_the_boxs_own_names_are_known(client: FlaskClient, host: str) -> None:
-    assert client.get("/api/health", headers={"Host": host}).status_code == 200
+def test_the_boxs_own_names_are_known(client: FlaskClient) -> None:
+    for host in (
+        "localhost",
+        "LOCALHOST:8443",
+        "localhost.",
+        "127.0.0.1:80",
+        "[::1]:8443",
+        "[0:0::1]",
+    ):
+        assert client.get("/api/health", headers={"Host": host}).status_code == 200, host
 
 
 def test_names_of_the_configuration_are_known(app: Flask, box: Any, client: FlaskClient) -> None:
@@ -186,9 +192,8 @@ def test_no_token_brings_a_program_that_nobody_signed(program: Any) -> None:
     assert answer.status_code == 403
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
+def test_a_forged_token_is_nobody_even_in_a_browser_that_is_logged_in(client: FlaskClient) -> None:
+    for header in (
         "Bearer ",
         "Bearer x",
         "Bearer naproxy_" + "A" * 43,
@@ -197,14 +202,10 @@ def test_no_token_brings_a_program_that_nobody_signed(program: Any) -> None:
         "bearer naproxy_é",
         "Bearer naproxy_' OR '1'='1",
         "naproxy_x",
-    ],
-)
-def test_a_forged_token_is_nobody_even_in_a_browser_that_is_logged_in(
-    client: FlaskClient, header: str
-) -> None:
-    answer = client.get("/api/account", headers={"Authorization": header})
-    assert answer.status_code == 401
-    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    ):
+        answer = client.get("/api/account", headers={"Authorization": header})
+        assert answer.status_code == 401, header
+        assert answer.headers["WWW-Authenticate"] == "Bearer", header
 
 
 def test_a_token_ends_with_its_user_and_with_the_users_rights(
@@ -245,9 +246,8 @@ def test_a_tokens_secret_is_nowhere_in_what_is_kept(
 # Bodies
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_a_body_that_is_not_what_was_declared_is_refused(client: FlaskClient) -> None:
+    for body in (
         b"",
         b"{",
         b"[]",
@@ -261,12 +261,10 @@ def test_a_tokens_secret_is_nowhere_in_what_is_kept(
         b'{"a":' * 50_000,
         b"\xff\xfe",
         b'{"language": ' + b"9" * 5000 + b"}",
-    ],
-)
-def test_a_body_that_is_not_what_was_declared_is_refused(client: FlaskClient, body: bytes) -> None:
-    answer = client.put("/api/account/language", data=body, content_type="application/json")
-    assert answer.status_code == 400
-    assert answer.json["error"]
+    ):
+        answer = client.put("/api/account/language", data=body, content_type="application/json")
+        assert answer.status_code == 400, body
+        assert answer.json["error"], body
 
 
 def test_a_body_of_another_type_is_refused(client: FlaskClient) -> None:

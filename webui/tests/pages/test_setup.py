@@ -35,9 +35,8 @@ NEW: dict[str, Any] = {**CONFIG, "server": [], "meter": []}
 FOUND = {"address": "192.0.2.9", "mac": "02:00:00:00:00:09", "port": 80, "interface": "eth0"}
 
 
-@pytest.mark.parametrize(
-    ("name", "taken", "made"),
-    [
+def test_a_server_is_called_after_its_machine() -> None:
+    for name, taken, made in (
         ("www.example.org", [], "www"),
         ("Büro-Server_2.local", [], "b-ro-server-2"),
         ("", [], "web"),
@@ -46,10 +45,8 @@ FOUND = {"address": "192.0.2.9", "mac": "02:00:00:00:00:09", "port": 80, "interf
         ("web", ["web"], "web-2"),
         ("web", ["web", "web-2"], "web-3"),
         ("-" * 99, [], "web"),
-    ],
-)
-def test_a_server_is_called_after_its_machine(name: str, taken: list[str], made: str) -> None:
-    assert setting_up.server_id(name, taken) == made
+    ):
+        assert setting_up.server_id(name, taken) == made, name
 
 
 def test_the_first_server_serves_every_name_and_sets_the_boxs_wire() -> None:
@@ -72,9 +69,8 @@ def test_a_server_that_moved_keeps_everything_else() -> None:
     assert all(change["op"] == "set" for change in changes)
 
 
-@pytest.mark.parametrize(
-    ("typed", "names"),
-    [
+def test_names_are_taken_out_of_what_people_paste() -> None:
+    for typed, names in (
         (["https://www.example.org/start?x=1"], ["www.example.org"]),
         (["WWW.Example.org:8080", "www.example.org."], ["www.example.org"]),
         (["a.example b.example,c.example;\nd.example"], [f"{n}.example" for n in "abcd"]),
@@ -84,10 +80,8 @@ def test_a_server_that_moved_keeps_everything_else() -> None:
         (["*.müller.example"], ["*.xn--mller-kva.example"]),
         (["name!"], ["name!"]),
         ([" ", "", "/"], []),
-    ],
-)
-def test_names_are_taken_out_of_what_people_paste(typed: list[str], names: list[str]) -> None:
-    assert setting_up.host_names(typed) == names
+    ):
+        assert setting_up.host_names(typed) == names, typed
 
 
 def test_the_cache_gets_what_is_chosen_and_each_part_once() -> None:
@@ -150,9 +144,8 @@ def looked(port: str, *names: str, to: str = "") -> dict[str, Any]:
     return {"look": {"port": port, "shown": [{"names": list(names)}], "led": led}}
 
 
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
+def test_what_a_look_says_of_https() -> None:
+    for found, said in (
         ({"look": None}, (False, False, None, [])),
         (looked("unknown"), (False, False, None, [])),
         (looked("refused"), (True, False, None, [])),
@@ -164,11 +157,9 @@ def looked(port: str, *names: str, to: str = "") -> dict[str, Any]:
             *((True, True, None, ["shop.a.example", "*.a.example"]),),
         ),
         (looked("open", "<script>", "", "a b", "x" * 300, "*"), (True, True, None, [])),
-    ],
-)
-def test_what_a_look_says_of_https(found: dict[str, Any], said: tuple[Any, ...]) -> None:
-    seen = setting_up.seen(found, WEB)
-    assert (seen["known"], seen["answers"], seen["leads"], seen["names"]) == said
+    ):
+        seen = setting_up.seen(found, WEB)
+        assert (seen["known"], seen["answers"], seen["leads"], seen["names"]) == said, found
 
 
 def test_of_a_large_certificate_only_some_names_are_proposed() -> None:
@@ -176,20 +167,17 @@ def test_of_a_large_certificate_only_some_names_are_proposed() -> None:
     assert setting_up.seen(looked("open", *names), WEB)["names"] == names[: setting_up.MOST_NAMES]
 
 
-@pytest.mark.parametrize(
-    ("mode", "silent", "written"),
-    [
+def test_a_choice_of_https_is_written() -> None:
+    for mode, silent, written in (
         ("box", True, "box"),
         ("box", False, "box"),
         ("later", False, "none"),
         ("unused", False, "unused"),
         ("unused", True, "none"),
         ("through", False, "through"),
-    ],
-)
-def test_a_choice_of_https_is_written(mode: str, silent: bool, written: str) -> None:
-    [change] = setting_up.https(WEB, mode, [], silent=silent)
-    assert change == setting_up.put("server.web.https.mode", written)
+    ):
+        [change] = setting_up.https(WEB, mode, [], silent=silent)
+        assert change == setting_up.put("server.web.https.mode", written), (mode, silent)
 
 
 def test_names_of_a_certificate_are_added_to_those_there_are() -> None:
@@ -233,16 +221,14 @@ def test_who_may_only_look_is_not_led_there(app: Flask, new: Box) -> None:
     assert viewer.get("/api/setup/scan").status_code == 403
 
 
-@pytest.mark.parametrize("step", setting_up.STEPS)
-@pytest.mark.parametrize("language", ["en", "de"])
-def test_every_step_has_a_page_in_both_languages(
-    app: Flask, admin: FlaskClient, step: str, language: str
-) -> None:
-    users = app.extensions["naproxy_keys"].users
-    users.set_language(users.all()[0], language)
-    page = admin.get(f"/setup/{step}")
-    assert page.status_code == 200
-    assert f'<html lang="{language}"' in page.text
+def test_every_step_has_a_page_in_both_languages(app: Flask, admin: FlaskClient) -> None:
+    for language in ("en", "de"):
+        for step in setting_up.STEPS:
+            users = app.extensions["naproxy_keys"].users
+            users.set_language(users.all()[0], language)
+            page = admin.get(f"/setup/{step}")
+            assert page.status_code == 200, (step, language)
+            assert f'<html lang="{language}"' in page.text, (step, language)
 
 
 def test_the_guide_goes_on_where_it_was_left(admin: FlaskClient) -> None:
@@ -294,9 +280,10 @@ def test_single_steps_are_for_administrators(app: Flask, admin: FlaskClient) -> 
     assert viewer.get("/setup/again/sleep").status_code == 403
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
+def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
+    admin: FlaskClient, new: Box
+) -> None:
+    for path, body in (
         ("server", {"address": "127.0.0.1", "mac": "02:00"}),
         ("server", {"address": "127.0.0.1", "mac": "02:00:00:00:00:09:0a"}),
         ("server", {"address": "http://x/", "mac": "02:00:00:00:00:09"}),
@@ -319,37 +306,30 @@ def test_single_steps_are_for_administrators(app: Flask, admin: FlaskClient) -> 
         ("look", {"address": "127.0.0.1", "path": "/admin"}),
         ("proof", {"cycles": 0}),
         ("office", {"language": "fr"}),
-    ],
-)
-def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
-    admin: FlaskClient, new: Box, path: str, body: dict[str, Any]
+    ):
+        choose(admin)
+        before = new.call("GET", "/v1/config")[1]
+        answer = admin.post(f"/api/setup/{path}", json=body)
+        assert 400 <= answer.status_code < 500, answer.text
+        assert answer.json["error"], (path, body)
+        assert new.call("GET", "/v1/config")[1] == before, (path, body)
+
+
+def test_a_plan_that_cannot_be_is_refused_with_its_field_in_both_languages(
+    app: Flask, admin: FlaskClient
 ) -> None:
-    choose(admin)
-    before = new.call("GET", "/v1/config")[1]
-    answer = admin.post(f"/api/setup/{path}", json=body)
-    assert 400 <= answer.status_code < 500, answer.text
-    assert answer.json["error"]
-    assert new.call("GET", "/v1/config")[1] == before
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "words"),
-    [
+    for field, value, words in (
         ("cycles", 51, ("must be at most 50", "darf höchstens 50 sein")),
         ("cycles", 4.5, ("must be a whole number", "muss eine ganze Zahl sein")),
         ("pause_s", 0, ("must be at least 1", "muss mindestens 1 sein")),
         ("pause_s", "long", ("must be a number", "muss eine Zahl sein")),
-    ],
-)
-def test_a_plan_that_cannot_be_is_refused_with_its_field_in_both_languages(
-    app: Flask, admin: FlaskClient, field: str, value: Any, words: tuple[str, str]
-) -> None:
-    users = app.extensions["naproxy_keys"].users
-    for language, expected in zip(("en", "de"), words, strict=True):
-        users.set_language(users.all()[0], language)
-        answer = admin.post("/api/setup/proof", json={field: value})
-        assert answer.status_code == 400
-        assert answer.json == {"error": expected, "where": field}
+    ):
+        users = app.extensions["naproxy_keys"].users
+        for language, expected in zip(("en", "de"), words, strict=True):
+            users.set_language(users.all()[0], language)
+            answer = admin.post("/api/setup/proof", json={field: value})
+            assert answer.status_code == 400, (field, value)
+            assert answer.json == {"error": expected, "where": field}, (field, value)
 
 
 def test_why_a_look_came_to_nothing_is_said_in_the_users_language(

@@ -21,7 +21,7 @@ from naproxy_webui.i18n.texts import FOLDER
 from naproxy_webui.pages.settings import fields as setting_fields
 from naproxy_webui.pages.settings.page import SUBPAGES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SECRET = "hush-hush-secret"
 MORE = f"""
 [mqtt]
@@ -74,17 +74,18 @@ def put(where: str, value: Any) -> dict[str, Any]:
     return {"op": "set", "where": where, "value": value}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_page_is_there_in_every_language(
-    box: Box, client: FlaskClient, language: str
-) -> None:
-    assert change(client, put("office.language", language)).status_code == 200
-    for name, _ in [("", ""), *SUBPAGES]:
-        text = page(client, name)
-        assert f'<html lang="{language}"' in text
-        assert "settings." not in re.sub(
-            r"<script.*?</script>|/js/pages/settings/|css/settings\.css", "", text, flags=re.DOTALL
-        )
+def test_every_page_is_there_in_every_language(box: Box, client: FlaskClient) -> None:
+    for language in LANGUAGES:
+        assert change(client, put("office.language", language)).status_code == 200, language
+        for name, _ in [("", ""), *SUBPAGES]:
+            text = page(client, name)
+            assert f'<html lang="{language}"' in text, language
+            assert "settings." not in re.sub(
+                r"<script.*?</script>|/js/pages/settings/|css/settings\.css",
+                "",
+                text,
+                flags=re.DOTALL,
+            ), language
 
 
 def test_every_key_can_be_reached(box: Box, client: FlaskClient) -> None:
@@ -105,20 +106,20 @@ def test_every_key_can_be_reached(box: Box, client: FlaskClient) -> None:
     assert missing == set()
 
 
-@pytest.mark.parametrize("of", [each for each in LANGUAGES if each != "en"])
-def test_every_help_is_translated(of: str) -> None:
+def test_every_help_is_translated() -> None:
     """Above each translation is the English that it was made of: another one, and it may be old."""
-    with (FOLDER / of / "settings_help.po").open("rb") as file:
-        made_of = {each.id: " ".join(each.auto_comments) for each in read_po(file) if each.id}
-    used = set()
-    for key in configkeys.described()["keys"]:
-        choice = (key["when"] or {}).get("is", "")
-        names = setting_fields.help_names(key["path"], choice)
-        found = [name for name in names if name in made_of]
-        assert found, f"{names[1]} is not in {of}/settings_help.po"
-        assert made_of[found[0]] == key["help"].removeprefix(f"{choice}: "), found[0]
-        used.add(found[0])
-    assert set(made_of) == used
+    for of in [each for each in LANGUAGES if each != "en"]:
+        with (FOLDER / of / "settings_help.po").open("rb") as file:
+            made_of = {each.id: " ".join(each.auto_comments) for each in read_po(file) if each.id}
+        used = set()
+        for key in configkeys.described()["keys"]:
+            choice = (key["when"] or {}).get("is", "")
+            names = setting_fields.help_names(key["path"], choice)
+            found = [name for name in names if name in made_of]
+            assert found, f"{names[1]} is not in {of}/settings_help.po"
+            assert made_of[found[0]] == key["help"].removeprefix(f"{choice}: "), found[0]
+            used.add(found[0])
+        assert set(made_of) == used, of
 
 
 def test_every_field_has_a_name_of_words(box: Box, client: FlaskClient) -> None:
@@ -151,9 +152,10 @@ def test_a_change_is_in_force_and_shown(box: Box, client: FlaskClient) -> None:
     assert "A &amp; B" in page(client, "office")
 
 
-@pytest.mark.parametrize(
-    ("where", "value", "words"),
-    [
+def test_what_is_wrong_is_said_with_its_field_in_both_languages(
+    box: Box, client: FlaskClient
+) -> None:
+    for where, value, words in (
         (
             "server.web.promise.fraction",
             2,
@@ -206,18 +208,18 @@ def test_a_change_is_in_force_and_shown(box: Box, client: FlaskClient) -> None:
         ("rule.1.kind", "", ("(given: nothing)", "(angegeben: nichts)")),
         ("fleet.url", "http://x", ("must look like https://", "muss aussehen wie https://")),
         ("box.helper", "/bin/sh", ("no request may change it", "von --helper")),
-    ],
-)
-def test_what_is_wrong_is_said_with_its_field_in_both_languages(
-    box: Box, client: FlaskClient, where: str, value: Any, words: tuple[str, str]
-) -> None:
-    for language, expected in zip(("en", "de"), words, strict=True):
-        assert change(client, put("office.language", language)).status_code == 200
-        answer = change(client, put(where, value))
-        assert answer.status_code == 422
-        [problem] = told(answer)["problems"]
-        assert problem["where"].startswith(where)
-        assert expected in problem["error"]
+    ):
+        for language, expected in zip(("en", "de"), words, strict=True):
+            assert change(client, put("office.language", language)).status_code == 200, (
+                where,
+                value,
+                language,
+            )
+            answer = change(client, put(where, value))
+            assert answer.status_code == 422, (where, value, language)
+            [problem] = told(answer)["problems"]
+            assert problem["where"].startswith(where), (where, value, language)
+            assert expected in problem["error"], (where, value, language)
 
 
 def test_a_change_of_what_was_changed_meanwhile_is_refused(box: Box, client: FlaskClient) -> None:
@@ -363,9 +365,10 @@ GOOD_DIGEST = "scrypt$16384$8$5$" + "A" * 22 + "==$" + "B" * 86 + "=="
 ANNA = {"name": "anna", "role": "admin", "password": GOOD_DIGEST, "language": None}
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
+def test_users_of_a_backup_that_are_not_right_leave_those_there_are(
+    client: FlaskClient, keys: Any
+) -> None:
+    for rows in (
         [],
         ["anna"],
         [{**ANNA, "role": "viewer"}],
@@ -380,16 +383,12 @@ ANNA = {"name": "anna", "role": "admin", "password": GOOD_DIGEST, "language": No
         [{**ANNA, "id": 1}],
         [ANNA, {**ANNA, "name": "Anna"}],
         [ANNA] * 101,
-    ],
-)
-def test_users_of_a_backup_that_are_not_right_leave_those_there_are(
-    client: FlaskClient, keys: Any, rows: list[Any]
-) -> None:
-    from naproxy_webui.auth import user_backup  # noqa: PLC0415 - beside its use
+    ):
+        from naproxy_webui.auth import user_backup  # noqa: PLC0415 - beside its use
 
-    assert user_backup.restore(keys, rows) == 0
-    assert [user.name for user in keys.users.all()] == ["anna"]
-    assert client.get("/api/users").status_code == 200
+        assert user_backup.restore(keys, rows) == 0, rows
+        assert [user.name for user in keys.users.all()] == ["anna"], rows
+        assert client.get("/api/users").status_code == 200, rows
 
 
 def test_diagnostics_are_sent_without_secrets(box: Box, client: FlaskClient) -> None:

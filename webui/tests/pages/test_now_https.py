@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from box import Box
 from flask import Flask
 from flask.testing import FlaskClient
@@ -25,9 +24,8 @@ def ends(days: int) -> Reason:
     return Reason("https.certificate", name="<b>", why=why)
 
 
-@pytest.mark.parametrize(
-    ("edge", "kinds", "words"),
-    [
+def test_what_of_https_needs_somebody(app: Flask) -> None:
+    for edge, kinds, words in (
         (None, [], ""),
         (EDGE, [], ""),
         ({**EDGE, "wanted": False, "problem": Reason("https.not_running")}, [], ""),
@@ -43,16 +41,12 @@ def ends(days: int) -> Reason:
             {**EDGE, "ending": [Reason("https.certificate", name="a", why=EXPIRED)]},
             *(["bad"], "ended on 2026-11-01"),
         ),
-    ],
-)
-def test_what_of_https_needs_somebody(
-    app: Flask, edge: dict[str, Any] | None, kinds: list[str], words: str
-) -> None:
-    plain = json.loads(json.dumps(edge, default=Reason.plain))
-    with app.test_request_context():
-        said = https.troubles(plain)
-    assert [each["kind"] for each in said] == kinds
-    assert words in "".join(each["words"] for each in said)
+    ):
+        plain = json.loads(json.dumps(edge, default=Reason.plain))
+        with app.test_request_context():
+            said = https.troubles(plain)
+        assert [each["kind"] for each in said] == kinds, edge
+        assert words in "".join(each["words"] for each in said), edge
 
 
 def test_a_certificate_is_called_by_its_first_name(app: Flask) -> None:
