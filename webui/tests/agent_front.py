@@ -13,9 +13,7 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from box import Box
-from server import Lighttpd, WebUi
-
-PASSWORD = "correct horse battery"
+from server import PASSWORD, Lighttpd, WebUi
 
 
 def call(box: Box, method: str, path: str, body: Any = None) -> Any:

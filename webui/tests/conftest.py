@@ -11,6 +11,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from hypothesis import settings
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
 from naproxy_webui.app import create_app
 from naproxy_webui.auth.guard import Keys
 from naproxy_webui.auth.passwords import Cost
@@ -19,13 +21,13 @@ from naproxy_webui.options import Settings
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
 from box import Box
+from server import PASSWORD
 
 # The same examples every time, however slow the machine is.
 settings.load_profile("ci")
 
 CHEAP = Cost(n=2, r=1, p=1)
 """Tests log in often."""
-PASSWORD = "correct horse battery"
 ORIGIN = "http://localhost"
 
 
@@ -56,9 +58,28 @@ def settings(tmp_path: Path) -> Settings:
     )
 
 
+class Compiled(BytecodeCache):
+    """Has each template compiled once for all applications."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self.kept:
+            bucket.bytecode_from_string(self.kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.kept[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = Compiled()
+
+
 @pytest.fixture
 def app(settings: Settings, clock: Clock) -> Flask:
-    return create_app(settings, clock=clock, cost=lambda: CHEAP)
+    made = create_app(settings, clock=clock, cost=lambda: CHEAP)
+    made.jinja_env.bytecode_cache = COMPILED
+    return made
 
 
 @pytest.fixture
@@ -80,6 +101,13 @@ def browser(app: Flask, name: str, role: str) -> FlaskClient:
     return client
 
 
+def stranger(app: Flask) -> FlaskClient:
+    """Return a browser in which nobody is logged in."""
+    made = app.test_client()
+    made.environ_base |= {"HTTP_ORIGIN": ORIGIN}
+    return made
+
+
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     """The administrator's browser, logged in; what it sends is what our pages send."""
@@ -95,9 +123,7 @@ def viewer(app: Flask, client: FlaskClient) -> FlaskClient:
 @pytest.fixture
 def visitor(app: Flask, client: FlaskClient) -> FlaskClient:
     """The browser of somebody who is not logged in, on a box that was claimed."""
-    made = app.test_client()
-    made.environ_base |= {"HTTP_ORIGIN": ORIGIN}
-    return made
+    return stranger(app)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import socket
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlencode
 
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
@@ -20,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 OVERLAY = ROOT / "overlay"
 STATIC = ROOT / "webui/src/naproxy_webui/static"
 PATIENCE_S = 60.0
+PASSWORD = "correct horse battery"
 
 
 def wait_for(what: str, true: Callable[[], bool]) -> None:
@@ -67,6 +70,27 @@ class WebUi:
         found = re.search(r"claim code of this box is (\S+)", self.log.read_text())
         assert found
         return found[1]
+
+    def call(
+        self, method: str, path: str, body: str | None = None, **headers: str
+    ) -> http.client.HTTPResponse:
+        """Return an answer that was read; a body is a form."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        sent = {"Origin": f"http://127.0.0.1:{self.port}", **headers}
+        if body is not None:
+            sent["Content-Type"] = "application/x-www-form-urlencoded"
+        connection.request(method, path, body, sent)
+        answer = connection.getresponse()
+        answer.read()
+        return answer
+
+    def claim(self) -> str:
+        """Claim the box as a browser does; return the cookie."""
+        form = {"code": self.claim_code(), "name": "anna"}
+        form |= {"password": PASSWORD, "password_again": PASSWORD}
+        answer = self.call("POST", "/claim", urlencode(form))
+        assert answer.status == 303
+        return (answer.headers["Set-Cookie"] or "").partition(";")[0]
 
     def pss_kb(self) -> int:
         """The memory that is its own, and its share of what others have too."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import re
 import socket
 from collections.abc import Iterator
@@ -11,8 +10,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from conftest import PASSWORD
-from server import WebUi, read_all
+from naproxy_webui.main import main
+from server import PASSWORD, WebUi, read_all
 
 MOST_PSS_KB = 45_000
 """The web interface's share of a box with 512 MB."""
@@ -33,58 +32,26 @@ def raw(webui: WebUi, sent: bytes) -> bytes:
         return read_all(sock)
 
 
-def claim(webui: WebUi) -> str:
-    """Claim the box as a browser does; return the cookie."""
-    form = {"code": webui.claim_code(), "name": "anna"}
-    form |= {"password": PASSWORD, "password_again": PASSWORD}
-    answer = call(webui, "POST", "/claim", urlencode(form))
-    assert answer.status == 303
-    return answer.headers["Set-Cookie"].partition(";")[0]
-
-
-def call(
-    webui: WebUi, method: str, path: str, body: str | None = None, **headers: str
-) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", webui.port, timeout=20)
-    sent = {"Origin": f"http://127.0.0.1:{webui.port}", **headers}
-    if body is not None:
-        sent["Content-Type"] = "application/x-www-form-urlencoded"
-    connection.request(method, path, body, sent)
-    answer = connection.getresponse()
-    answer.read()
-    return answer
-
-
 def test_it_takes_less_memory_than_it_may(webui: WebUi) -> None:
-    cookie = claim(webui)
+    cookie = webui.claim()
     before_kb = webui.pss_kb()
     form = urlencode({"name": "anna", "password": PASSWORD})
     for _ in range(2):
-        assert call(webui, "POST", "/login", form).status == 303
+        assert webui.call("POST", "/login", form).status == 303
     assert webui.pss_kb() < before_kb + 4000  # the 16 MiB of a check are given back
     for path in ("/", "/account", "/api/account", "/api/openapi.json"):
-        call(webui, "GET", path, Cookie=cookie)
+        webui.call("GET", path, Cookie=cookie)
     assert webui.pss_kb() < MOST_PSS_KB
 
 
-def test_what_a_client_says_of_its_address_is_not_believed_without_a_proxy(webui: WebUi) -> None:
-    said = [
-        call(
-            webui,
-            "POST",
-            "/claim",
-            "code=x",
-            **{"X-Forwarded-For": f"198.51.100.{number}", "X-Forwarded-Proto": "http"},
-        ).status
-        for number in range(6)
-    ]
-    assert said == [403] * 5 + [429]
-
-
-def test_a_client_cannot_say_that_it_came_by_https(webui: WebUi) -> None:
-    answer = call(webui, "POST", "/claim", "code=x", **{"X-Forwarded-Proto": "https"})
-    assert answer.status == 403  # and not for its Origin: that is of http, as the connection
-    assert "Set-Cookie" not in answer.headers
+def test_what_a_client_says_of_its_address_and_scheme_is_not_believed(webui: WebUi) -> None:
+    said = []
+    for number in range(6):
+        lies = {"X-Forwarded-For": f"198.51.100.{number}", "X-Forwarded-Proto": "https"}
+        said.append(webui.call("POST", "/claim", "code=x", **lies))
+    # Refused for the code, not for the Origin: that is of http, as the connection.
+    assert [each.status for each in said] == [403] * 5 + [429]
+    assert not any("Set-Cookie" in each.headers for each in said)
 
 
 def test_hostile_bytes_get_an_error_and_nothing_else(webui: WebUi) -> None:
@@ -117,24 +84,22 @@ def test_hostile_bytes_get_an_error_and_nothing_else(webui: WebUi) -> None:
         ), sent
         for secret in (b"root:", b"import ", b"Traceback", b"Set-Cookie"):
             assert secret not in answer, sent
-        assert call(webui, "GET", "/api/health").status == 200, sent
+        assert webui.call("GET", "/api/health").status == 200, sent
 
 
 def test_those_who_dawdle_do_not_keep_others_out(webui: WebUi) -> None:
     dawdlers = [socket.create_connection(("127.0.0.1", webui.port)) for _ in range(20)]
     for sock in dawdlers:
         sock.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\nn")
-    assert call(webui, "GET", "/api/health").status == 200
+    assert webui.call("GET", "/api/health").status == 200
     for sock in dawdlers:
         sock.close()
 
 
 def test_users_forgotten_by_the_command_can_be_claimed_again(tmp_path: Path) -> None:
     webui = WebUi(tmp_path)
-    claim(webui)
+    webui.claim()
     webui.close()
-    from naproxy_webui.main import main  # noqa: PLC0415
-
     folders = ("--state-dir", str(tmp_path / "state"), "--run-dir", str(tmp_path / "run-webui"))
     console = tmp_path / "console"
     assert main([*folders, "--forget-users", "--announce", str(console)]) == 0

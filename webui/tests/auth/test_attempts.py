@@ -25,13 +25,6 @@ def test_the_wait_doubles_up_to_its_most(attempts: Attempts, clock: Clock) -> No
     assert waits[9:] == [60, 60, 60]
 
 
-def test_one_does_not_wait_for_another(attempts: Attempts) -> None:
-    for _ in range(5):
-        attempts.begin("a")
-    assert attempts.begin("a") > 0
-    assert attempts.begin("b") == 0
-
-
 def test_asking_while_one_waits_makes_it_no_longer(attempts: Attempts, clock: Clock) -> None:
     for _ in range(3):
         attempts.begin("a")

@@ -14,15 +14,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from box import Box
-from conftest import PASSWORD
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.api.routes import Route
-from server import WebUi
-from test_server import claim
+from server import PASSWORD, WebUi
 
 NOT_FUZZED = (
     r"^/api/(setup|box|update)"  # what it asks is done to networks, clocks, power: tested apart
@@ -115,7 +114,7 @@ def ask(webui: WebUi, method: str, path: str, headers: dict[str, str], body: obj
 def credentials(stage: tuple[WebUi, Path]) -> dict[str, dict[str, str]]:
     """Headers of a program with a token, of a browser that is logged in, of nobody."""
     webui, folder = stage
-    cookie = {"Cookie": claim(webui)}
+    cookie = {"Cookie": webui.claim()}
     found = re.search(r'csrf-token" content="([^"]+)', ask(webui, "GET", "/account", cookie))
     assert found
     session = {**cookie, "X-CSRF-Token": found[1], "Origin": f"http://127.0.0.1:{webui.port}"}
@@ -181,9 +180,5 @@ def test_schemathesis_finds_nothing(
 
 
 def test_the_password_was_not_changed_by_it(stage: tuple[WebUi, Path]) -> None:
-    body = f"name=anna&password={PASSWORD.replace(' ', '+')}"
-    connection = http.client.HTTPConnection("127.0.0.1", stage[0].port, timeout=20)
-    kind = "application/x-www-form-urlencoded"
-    origin = f"http://127.0.0.1:{stage[0].port}"
-    connection.request("POST", "/login", body, {"Content-Type": kind, "Origin": origin})
-    assert connection.getresponse().status == 303
+    form = urlencode({"name": "anna", "password": PASSWORD})
+    assert stage[0].call("POST", "/login", form).status == 303
