@@ -21,6 +21,7 @@ from naproxy_webui.options import Settings
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
 from box import Box
+from history_past import Past, known
 from server import PASSWORD
 
 # The same examples every time, however slow the machine is.
@@ -138,6 +139,15 @@ def program(app: Flask, keys: Keys, client: FlaskClient) -> Any:
         return made
 
     return make
+
+
+@pytest.fixture
+def past(settings: Settings, app: Flask) -> Iterator[Past]:
+    """A history of an office whose controller answers, with a meter of the server's."""
+    made = Past(settings)
+    known(app)
+    yield made
+    made.stop()
 
 
 @pytest.fixture

@@ -13,6 +13,22 @@ from naproxy_webui.http.access import access_of
 
 OPEN = {"login.page", "login.log_in", "claim.page", "claim.make_first_user", "static"}
 OPEN |= {"agent.program", "agent.key"}
+ADMINISTRATORS_READ = {
+    *(
+        "agent.server_agent",
+        "people.users",
+        "pico.pico",
+        "pico.pico_calibrate",
+        "pico.pico_install",
+    ),
+    *("settings.refused", "settings_api.config_refused", "settings_box.backup_file"),
+    *("settings_box.box_logs", "settings_box.diagnostics_file", "settings_https.certificates"),
+    *("settings_https.certificate_renew", "setup.again", "setup.begin", "setup.choose"),
+    *("setup.show", "setup_api.look", "setup_api.meter_search", "setup_api.scan"),
+    *("setup_api.server_site", "setup_api.typical", "setup_api.where", "setup_proof.live"),
+    *("setup_proof.proof", "setup_proof.server_doctor", "setup_proof.server_facts_script"),
+    *("setup_proof.server_host_key", "pico.pico_install"),
+}
 OPEN |= {"offline.page", "offline.worker", "offline.manifest"}
 
 
@@ -49,6 +65,21 @@ def test_no_change_for_a_viewer_but_of_what_is_his_own(app: Flask, viewer: Flask
         if method in READS or endpoint in own or path.startswith("/api/account/"):
             continue
         assert viewer.open(path, method=method, json={}).status_code == 403, (method, path)
+
+
+def test_a_viewer_reads_everything_but_what_is_for_administrators(
+    app: Flask, viewer: FlaskClient
+) -> None:
+    reads = [(endpoint, path) for endpoint, method, path in rules(app) if method == "GET"]
+    refused = {endpoint for endpoint, path in reads if viewer.get(path).status_code == 403}
+    assert refused == ADMINISTRATORS_READ
+
+
+def test_no_change_by_a_token_that_only_reads(app: Flask, program: Any) -> None:
+    reader = program("read")
+    for endpoint, method, path in rules(app):
+        if method not in READS and endpoint != "claim.make_first_user":
+            assert reader.open(path, method=method, json={}).status_code == 403, (method, path)
 
 
 def test_own_things_are_declared_for_viewers_only_where_they_are_own(app: Flask) -> None:

@@ -104,10 +104,6 @@ def test_a_name_that_is_no_pages_leads_nowhere(client: FlaskClient, box: object)
         assert "card help" not in shown.text
 
 
-def test_who_is_nobody_has_no_help(visitor: FlaskClient, box: object) -> None:
-    assert visitor.get("/help/caching").status_code in (302, 303)
-
-
 CALLED = re.compile(r'\bhelp\("([^"]+)", "([^"]*)", ')
 LISTED = re.compile(r"{% set helps = {(.*?)\n} %}", re.DOTALL)
 PAIR = re.compile(r'\("([^"]+)", "([^"]*)"\)')

@@ -6,7 +6,6 @@ import csv
 import io
 import sqlite3
 import time
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,18 +19,8 @@ from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.tables import FILE
 from naproxy_webui.office.equipment import Equipment
-from naproxy_webui.options import Settings
 
 HERE = Reason("policy.somebody_here")
-
-
-@pytest.fixture
-def past(settings: Settings, app: Flask) -> Iterator[Past]:
-    """A history of an office whose controller answers, with a meter of the server's."""
-    made = Past(settings)
-    known(app)
-    yield made
-    made.stop()
 
 
 def get(client: FlaskClient, path: str, **query: Any) -> Any:
@@ -251,12 +240,10 @@ def table(client: FlaskClient, past: Past, what: str, **query: Any) -> list[dict
     return list(csv.DictReader(io.StringIO(answer.text)))
 
 
-@pytest.mark.parametrize(
-    "what", ["power", "energy", "traffic", "transitions", "wakes", "decisions"]
-)
-def test_everything_can_be_downloaded(client: FlaskClient, past: Past, what: str) -> None:
+def test_everything_can_be_downloaded(client: FlaskClient, past: Past) -> None:
     past.all_of_it()
-    assert table(client, past, what)
+    for what in ("power", "energy", "traffic", "transitions", "wakes", "decisions"):
+        assert table(client, past, what), what
 
 
 def test_times_in_a_download_are_the_offices(client: FlaskClient, past: Past) -> None:
@@ -312,10 +299,7 @@ def test_a_download_that_cannot_be_is_refused(client: FlaskClient, past: Past) -
         ({"what": "power", "name": "nope"}, 404, "name"),
         ({"what": "traffic", "tier": "seconds"}, 400, "tier"),
         ({"what": "power", "tier": "years"}, 400, "tier"),
-        ({"what": "power", "from_s": "1e99"}, 400, "from_s"),
-        ({"what": "power", "x": "1"}, 400, "x"),
         ({"what": "power", "text": "feed"}, 400, "text"),
-        ({"what": "wakes", "format": "xml"}, 400, "format"),
         ({"what": "wakes", "class": "' OR 1=1 --"}, 400, "class"),
     ):
         answer = client.get("/api/history/export", query_string={"from_s": 0, "to_s": 9, **query})
@@ -350,11 +334,6 @@ def test_the_page_is_there_without_a_history_and_a_controller(client: FlaskClien
         answer = client.get("/history", headers={"Accept-Language": language})
         assert answer.status_code == 200, language
         assert ("Wer den Server geweckt hat" in answer.text) == (language == "de"), language
-
-
-def test_nothing_is_told_to_who_is_not_logged_in(visitor: FlaskClient) -> None:
-    for path in ("power", "states", "energy", "wakes", "wakers", "rules", "export"):
-        assert visitor.get(f"/api/history/{path}").status_code == 401, path
 
 
 def test_a_wake_by_the_policy_is_told_in_plain_words(client: FlaskClient, past: Past) -> None:

@@ -397,11 +397,6 @@ def test_the_export_has_everything_with_its_assumptions(client: FlaskClient, pas
     assert found["hindsight"] is None
 
 
-def test_the_page_is_there_for_those_who_may_look(viewer: FlaskClient, past: Past) -> None:
-    assert viewer.get("/savings").status_code == 200
-    assert viewer.get("/api/savings?server=web").status_code == 200
-
-
 def test_rules_are_those_of_hindsight() -> None:
     assert set(POLICIES) == set(hindsight.POLICIES)
 

@@ -150,14 +150,6 @@ def test_a_history_without_requests_is_said(
     made.stop()
 
 
-def test_who_may_only_look_sees_it_and_starts_nothing(
-    client: FlaskClient, viewer: FlaskClient, past: Past
-) -> None:
-    start(viewer, 403)
-    worked_out(client)
-    assert ended(viewer)["found"]["rows"]
-
-
 def test_one_at_a_time_and_it_can_be_cancelled(
     client: FlaskClient, past: Past, app: Flask, settings: Settings
 ) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 from box import Box, wait_for
-from conftest import browser
-from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.api.shapes import check
 from naproxy_webui.pages.now.card import unanswered
@@ -86,12 +84,6 @@ def test_a_service_that_there_is_not_is_refused_and_changes_nothing(
         answer = choose(checked, **{key: "never"})
         assert answer.status_code in (400, 422), key
         assert box.file.read_bytes() == before, key
-
-
-def test_who_may_only_look_sees_it_and_chooses_nothing(app: Flask, checked: FlaskClient) -> None:
-    viewer = browser(app, "vera", "viewer")
-    assert listed(viewer)
-    assert choose(viewer, dns="ignore").status_code == 403
 
 
 def test_ports_that_are_garbled_are_told_and_forgotten(client: FlaskClient, box: Box) -> None:

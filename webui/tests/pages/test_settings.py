@@ -230,16 +230,6 @@ def test_a_change_of_what_was_changed_meanwhile_is_refused(box: Box, client: Fla
     assert "changed meanwhile" in told(answer)["error"]
 
 
-def test_who_may_look_may_not_change(box: Box, client: FlaskClient, viewer: FlaskClient) -> None:
-    assert viewer.get("/settings/sleep").status_code == 200
-    assert change(viewer, put("office.name", "x")).status_code == 403
-    for path in ("/api/box/logs", "/api/box/backup/file", "/api/box/diagnostics/file"):
-        assert viewer.get(path).status_code == 403
-    for path in ("backup", "restart", "reboot", "reset", "restore", "cache/empty", "diagnostics"):
-        assert viewer.post(f"/api/box/{path}", json={}).status_code == 403
-    assert viewer.post("/api/settings/cache/empty", json={"tag": "a"}).status_code == 403
-
-
 def test_a_part_of_the_cache_is_what_the_controller_knows_as_one(
     box: Box, client: FlaskClient
 ) -> None:
@@ -513,9 +503,3 @@ def test_settings_that_are_used_are_changed_while_those_of_the_file_are_not(
     assert "nonsense" not in refused.file.read_text()
     assert SECRET in refused.file.read_text()
     assert "nonsense" in refused.file.with_name("naproxy.toml.refused").read_text()
-
-
-def test_a_viewer_does_not_see_the_refused_file(refused: Box, viewer: FlaskClient) -> None:
-    assert viewer.get("/settings/refused").status_code == 403
-    assert viewer.get("/api/settings/refused").status_code == 403
-    assert 'href="/settings/refused"' not in page(viewer, "sleep")

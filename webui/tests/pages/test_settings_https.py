@@ -136,26 +136,6 @@ def test_no_answer_and_no_page_has_a_key(
     assert [line for line in lines if line in shown] == []
 
 
-def test_who_may_look_only_sees_the_page_and_sends_nothing(
-    box: Box, viewer: FlaskClient, client: FlaskClient, authority: Authority
-) -> None:
-    sent = body(authority, authority.issue("one.example"))
-    assert 'data-may-change="no"' in page(viewer)
-    assert viewer.get("/api/certificates").status_code == 403
-    assert viewer.post("/api/certificates/check", json=sent).status_code == 403
-    assert send(viewer, sent).status_code == 403
-    assert viewer.delete("/api/certificates/main").status_code == 403
-    assert viewer.post("/api/servers/web/look", json={}).status_code == 403
-    assert client.get("/api/certificates").json == {"certificates": []}
-
-
-def test_who_is_nobody_sends_nothing(box: Box, visitor: FlaskClient, program: Any) -> None:
-    assert visitor.put("/api/certificates/main", json={}).status_code in (401, 403)
-    reader = program("read")
-    assert reader.put("/api/certificates/main", json={}).status_code == 403
-    assert reader.delete("/api/certificates/main").status_code == 403
-
-
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_what_is_wrong_is_said_in_words_with_its_field(
     app: Flask, box: Box, client: FlaskClient, authority: Authority, language: str
@@ -369,16 +349,6 @@ def test_changes_are_only_ever_tried(box: Box, client: FlaskClient) -> None:
     assert renew(client, {"staging": False, "changes": [ADDED]}).status_code == 202
     assert "terms of use" in ended(client)["error"]["error"]
     assert box.file.read_bytes() == before
-
-
-def test_who_may_look_only_renews_and_fetches_nothing(
-    box: Box, viewer: FlaskClient, program: Any
-) -> None:
-    for each in (viewer, program("read")):
-        assert renew(each, {}).status_code == 403
-        folder = {"folder": "/etc/ssl/own"}
-        assert each.post("/api/certificates/issued/key", json=folder).status_code == 403
-    assert viewer.get("/api/certificates/issued/renew").status_code == 403
 
 
 def test_a_row_says_where_a_certificate_comes_from_and_what_is_wrong(

@@ -195,20 +195,6 @@ def test_a_full_disk_is_said_before_it_begins(
     assert ask(client, upload).status_code == 507
 
 
-def test_only_who_is_logged_in_sees_it_and_only_administrators_ask(
-    client: FlaskClient, viewer: FlaskClient, visitor: FlaskClient
-) -> None:
-    upload = sent(client)
-    assert ask(viewer, upload).status_code == 403
-    assert ask(visitor, upload).status_code == 401
-    ask(client, upload)
-    result(client)
-    assert viewer.get("/api/traffic/estimate/result").status_code == 200
-    assert viewer.delete("/api/traffic/estimate").status_code == 403
-    for part in ("", "/result", "/report", "/rows"):
-        assert visitor.get(f"/api/traffic/estimate{part}").status_code == 401
-
-
 def test_a_result_outlives_the_interface_and_can_be_forgotten(
     app: Flask, client: FlaskClient, settings: Settings
 ) -> None:

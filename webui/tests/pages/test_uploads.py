@@ -288,19 +288,6 @@ def test_an_upload_can_be_cancelled(client: FlaskClient, settings: Settings) -> 
     assert put(client, upload, 0, b"x").status_code == 404
 
 
-def test_only_who_is_logged_in_and_may_change_things_uploads(
-    client: FlaskClient, viewer: FlaskClient, visitor: FlaskClient, settings: Settings
-) -> None:
-    upload = begin(client)
-    body = {"name": "a", "size": 1, "kind": "log"}
-    for other, status in ((viewer, 403), (visitor, 401)):
-        assert other.post("/api/uploads", json=body).status_code == status
-        assert put(other, upload, 0, b"x").status_code == status
-        assert other.delete(f"/api/uploads/{upload['id']}").status_code == status
-    assert visitor.get(f"/api/uploads/{upload['id']}").status_code == 401
-    assert content(settings, upload) == b""
-
-
 def test_nobody_else_on_the_box_may_read_an_upload(client: FlaskClient, settings: Settings) -> None:
     begin(client)
     folder = settings.state_dir / "uploads"
