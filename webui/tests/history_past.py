@@ -17,20 +17,19 @@ from naproxy_webui.office.equipment import Equipment, Meter, Server
 from naproxy_webui.options import Settings
 
 ON_MW, OFF_MW = 40_000, 2_000
-AGO_S = 20 * 86400
 IDLE = Reason("policy.idle", idle_s=63)
 ASKED = WakeRequest("192.0.2.77", "miss", "GET", "api", path="/feed.xml").why
 
 
 class Past(Box):
-    """A history that began 20 days ago; time passes as its methods are called."""
+    """A history that began some days ago; time passes as its methods are called."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, days: int = 20) -> None:
         settings.data_dir.mkdir()
         super().__init__(settings.data_dir)
         self.stop()
         (settings.data_dir / "history.db").unlink()
-        self.begun_s = int(time.time() - AGO_S) // 3600 * 3600
+        self.begun_s = int(time.time() - days * 86400) // 3600 * 3600
         self.wall_s = float(self.begun_s)
         self.monotonic_s = 1000.0
         self.start()

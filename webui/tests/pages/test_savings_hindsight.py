@@ -6,7 +6,6 @@ import random
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.shm import page
 from naproxy.shm.page import Outcome
-from naproxy_webui.http.errors import ApiError
 from naproxy_webui.options import Settings
 from naproxy_webui.pages.savings import hindsights as module
 from naproxy_webui.pages.savings.hindsights import KEPT, Hindsights
@@ -109,16 +107,11 @@ def test_what_was_worked_out_is_kept_and_not_worked_out_again(
     assert worked_out(client)["made_s"] > made_s
 
 
-def test_another_promise_changes_the_figures(client: FlaskClient, past: Past) -> None:
+def test_another_promise_or_server_changes_the_figures(client: FlaskClient, past: Past) -> None:
     as_it_is = worked_out(client)
-    patient = worked_out(client, fraction=0.2)
-    assert gross(patient, "bound-reactive") > gross(as_it_is, "bound-reactive")
-
-
-def test_another_server_changes_the_figures(client: FlaskClient, past: Past) -> None:
-    as_it_is = worked_out(client)
-    quick = worked_out(client, wake_s=0.5, sleep_s=1.0)
-    assert gross(quick, "bound-reactive") > gross(as_it_is, "bound-reactive")
+    reactive = gross(as_it_is, "bound-reactive")
+    assert gross(worked_out(client, fraction=0.2), "bound-reactive") > reactive
+    assert gross(worked_out(client, wake_s=0.5, sleep_s=1.0), "bound-reactive") > reactive
     thrifty = worked_out(client, on_w=10.0)
     assert thrifty["question"]["power"]["on_w"] == 10.0
     assert thrifty["question"]["power"]["switch_j"] < as_it_is["question"]["power"]["switch_j"]
@@ -129,9 +122,7 @@ def test_another_server_changes_the_figures(client: FlaskClient, past: Past) -> 
 def test_a_question_that_makes_no_sense_is_refused(client: FlaskClient, past: Past) -> None:
     for question, where in (
         ({"off_w": 50.0}, "off_w"),
-        ({"fraction": 2}, "fraction"),
         ({"fraction": "much"}, "fraction"),
-        ({"wake_s": -1}, "wake_s"),
         ({"policies": ["sablier"]}, "policies"),
         ({"day": "yesterday", "view": "day"}, "day"),
     ):
@@ -165,9 +156,9 @@ def test_one_at_a_time_and_it_can_be_cancelled(
     assert not slow.busy
 
 
-def worker(settings: Settings, program: str, **more: Any) -> Hindsights:
+def worker(settings: Settings, program: str) -> Hindsights:
     command = [sys.executable, "-c", program]
-    return Hindsights(settings.run_dir / "hindsight", settings.data_dir, command, **more)
+    return Hindsights(settings.run_dir / "hindsight", settings.data_dir, command)
 
 
 def finish(jobs: Hindsights, key: str = "k") -> Any:
@@ -179,32 +170,17 @@ def finish(jobs: Hindsights, key: str = "k") -> Any:
     return jobs.progress(key)
 
 
-@pytest.mark.parametrize(
-    ("program", "why"),
-    [
-        (BOUNDED + "x = 'x' * (1 << 30)", "memory"),
-        ("import sys; sys.exit(3)", "words"),
-        ("print('no json')", "words"),
-        ("print('[' * 100000)", "words"),
-        ("print('\"' + 'x' * (3 << 20) + '\"')", "words"),
-    ],
-)
-def test_a_child_that_fails_says_why_and_leaves_no_answer(
-    settings: Settings, program: str, why: str
-) -> None:
-    jobs = worker(settings, program)
-    ended = finish(jobs)
-    assert (ended.state, ended.why) == ("failed", why)
-    assert jobs.kept("k") is None
-
-
-def test_a_child_that_takes_too_long_is_ended(settings: Settings) -> None:
-    ended = finish(
-        worker(
-            settings, "import time; time.sleep(60)", limits=replace(module.LIMITS, longest_s=0.1)
-        )
-    )
-    assert (ended.state, ended.why) == ("failed", "time")
+def test_a_child_that_fails_leaves_no_answer(settings: Settings) -> None:
+    for program in (
+        "import sys; sys.exit(3)",
+        "print('no json')",
+        "print('[' * 100000)",
+        "print('\"' + 'x' * (3 << 20) + '\"')",
+    ):
+        jobs = worker(settings, program)
+        ended = finish(jobs)
+        assert (ended.state, ended.why) == ("failed", "words"), program
+        assert jobs.kept("k") is None, program
 
 
 def test_the_child_is_nice_and_bounded(settings: Settings) -> None:
@@ -224,11 +200,3 @@ def test_only_some_answers_are_kept(settings: Settings) -> None:
     for number in range(KEPT + 3):
         assert finish(jobs, f"k{number}").state == "done"
     assert len(list((settings.run_dir / "hindsight").glob("*.json"))) == KEPT
-
-
-def test_another_question_waits_its_turn(settings: Settings) -> None:
-    jobs = Hindsights(settings.run_dir / "hindsight", settings.data_dir, SLOW)
-    jobs.start("a", {}, 1.0)
-    with pytest.raises(ApiError):
-        jobs.start("b", {}, 1.0)
-    jobs.cancel()

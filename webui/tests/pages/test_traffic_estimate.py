@@ -97,93 +97,64 @@ def test_report_and_figures_are_files_to_keep(client: FlaskClient) -> None:
     assert {row["policy"] for row in json.loads(rows.data)} > {"teacher", "thesis"}
 
 
-def test_files_of_one_rotated_log_are_one(client: FlaskClient) -> None:
+def test_files_of_one_rotated_log_are_one_but_of_the_same_name_two(client: FlaskClient) -> None:
     half = LOG.index(b"\n", len(LOG) // 2) + 1
-    ask(client, sent(client, LOG[half:]), sent(client, LOG[:half], "access.log.1"))
+    newer, older = sent(client, LOG[half:]), sent(client, LOG[:half], "access.log.1")
+    ask(client, newer, older)
     [log] = result(client)["logs"]
     assert log["requests"]["person"] == 192
     assert not [p for p in log["problems"] if p["code"] == "log.back"]
+    # The files are kept for another question.
+    assert ask(client, newer, sent(client), on_w=100).status_code == 202
+    logs = result(client)["logs"]
+    assert [each["server"]["power"]["on_w"] for each in logs] == [100, 100]
 
 
-def test_two_files_of_the_same_name_are_two_logs(client: FlaskClient) -> None:
-    ask(client, sent(client), sent(client))
-    assert len(result(client)["logs"]) == 2
-
-
-@pytest.mark.parametrize(
-    "name", ["../../../etc/passwd", "--html=/tmp/x", "..", "a\0b", "<b>.log", " ", "\\\\x\\y", "-"]
-)
-def test_a_hostile_name_is_no_path_and_no_option(
-    client: FlaskClient, settings: Settings, name: str
-) -> None:
-    ask(client, sent(client, name=name))
+def test_a_hostile_name_is_no_path_and_no_option(client: FlaskClient, settings: Settings) -> None:
+    names = ["../../../etc/passwd", "--html=/tmp/x", "..", "a\0b", "<b>.log", " ", "\\\\x\\y", "-"]
+    ask(client, *(sent(client, name=name) for name in names))
     made = result(client)
-    assert made["names"] == [name]
-    assert made["logs"][0]["requests"]["person"] == 192
+    assert made["names"] == names
+    assert [log["requests"]["person"] for log in made["logs"]] == [192] * len(names)
     kept = {str(p.relative_to(settings.state_dir)) for p in settings.state_dir.rglob("*")}
     assert {p for p in kept if p.startswith("estimate")} == {
-        "estimate",
-        "estimate/state.json",
-        "estimate/result",
+        *("estimate", "estimate/state.json", "estimate/result"),
         *(f"estimate/result/{n}" for n in ("report.html", "summary.json", "rows.json")),
     }
 
 
-def test_what_is_no_log_is_said_in_a_result(client: FlaskClient) -> None:
-    ask(client, sent(client, b"\x89PNG\r\n\x1a\n" * 100, "photo.png"))
-    [log] = result(client)["logs"]
-    said = {p["code"]: p["words"] for p in log["problems"]}
+def test_what_is_no_whole_log_is_said_in_a_result(client: FlaskClient) -> None:
+    photo = sent(client, b"\x89PNG\r\n\x1a\n" * 100, "photo.png")
+    ask(client, photo, sent(client, gzip.compress(LOG)[:-20], "access.log.gz"))
+    no_log, cut_off = result(client)["logs"]
+    said = {p["code"]: p["words"] for p in no_log["problems"]}
     assert said["log.empty"] == "The file holds no request. Is it an access log?"
-    assert log["from_s"] is None
+    assert no_log["from_s"] is None
+    assert "log.cut" in [p["code"] for p in cut_off["problems"]]
 
 
-def test_a_gzip_file_that_is_cut_off_is_said(client: FlaskClient) -> None:
-    ask(client, sent(client, gzip.compress(LOG)[:-20], "access.log.gz"))
-    assert "log.cut" in [p["code"] for p in result(client)["logs"][0]["problems"]]
-
-
-def test_the_log_is_kept_for_another_question(client: FlaskClient) -> None:
+def test_what_makes_no_sense_is_refused(client: FlaskClient) -> None:
     upload = sent(client)
-    ask(client, upload)
-    result(client)
-    assert ask(client, upload, on_w=100).status_code == 202
-    assert result(client)["logs"][0]["server"]["power"]["on_w"] == 100
-
-
-@pytest.mark.parametrize(
-    ("changes", "status", "where"),
-    [
+    cases: list[tuple[dict[str, Any], int, str | None]] = [
         ({"on_w": 1}, 422, "on_w"),
-        ({"on_w": -1}, 400, "on_w"),
-        ({"on_w": "43"}, 400, "on_w"),
-        ({"wake_s": 601}, 400, "wake_s"),
         ({"fraction": 0}, 400, "fraction"),
-        ({"fraction": 1.5}, 400, "fraction"),
-        ({"price": -1}, 400, "price"),
         ({"uploads": []}, 400, "uploads"),
         ({"uploads": ["../secret"]}, 404, None),
         ({"uploads": ["x" * 22]}, 404, None),
-        ({"uploads": ["x"] * 21}, 400, "uploads"),
         ({"options": "--jobs=99"}, 400, "options"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    client: FlaskClient, changes: dict[str, Any], status: int, where: str | None
-) -> None:
-    answer = ask(client, sent(client), **changes)
-    assert (answer.status_code, answer.json["where"]) == (status, where)
+    ]
+    for changes, status, where in cases:
+        answer = ask(client, upload, **changes)
+        assert (answer.status_code, answer.json["where"]) == (status, where), changes
     assert client.get("/api/traffic/estimate").json["state"] == "none"
 
 
-def test_a_file_that_has_not_arrived_whole_is_refused(client: FlaskClient) -> None:
-    upload = client.post("/api/uploads", json={"name": "a", "size": 9, "kind": "log"}).json
-    assert ask(client, upload["id"]).status_code == 422
-
-
-def test_an_image_is_not_taken_for_a_log(client: FlaskClient) -> None:
-    upload = client.post("/api/uploads", json={"name": "a", "size": 1, "kind": "image"}).json
-    client.put(f"/api/uploads/{upload['id']}?offset=0", data=b"x")
-    assert ask(client, upload["id"]).status_code == 422
+def test_a_file_that_is_not_whole_or_no_log_is_refused(client: FlaskClient) -> None:
+    for size, kind in ((9, "log"), (1, "image")):
+        asked = {"name": "a", "size": size, "kind": kind}
+        upload = client.post("/api/uploads", json=asked).json["id"]
+        client.put(f"/api/uploads/{upload}?offset=0", data=b"x")
+        assert ask(client, upload).status_code == 422, kind
 
 
 def test_a_full_disk_is_said_before_it_begins(
