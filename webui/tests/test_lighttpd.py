@@ -7,11 +7,11 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
-from conftest import PASSWORD
 from naproxy_webui.http.headers import SECURITY
-from server import OVERLAY, Lighttpd, WebUi, read_all
+from server import OVERLAY, PASSWORD, Lighttpd, WebUi, read_all
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +66,14 @@ def test_every_answer_has_the_security_headers(front: Front) -> None:
 
 
 def test_static_files_are_kept_for_a_year_and_packed(front: Front) -> None:
-    status, head, _ = ask(front, f"GET {static_path(front)} HTTP/1.1\r\nAccept-Encoding: gzip")
+    css = static_path(front)
+    status, head, _ = ask(front, f"GET {css} HTTP/1.1\r\nAccept-Encoding: gzip")
     assert status == 200
     assert header(head, "Cache-Control") == "max-age=31104000"
     assert header(head, "Content-Encoding") == "gzip"
     assert header(head, "Content-Type") == "text/css; charset=utf-8"
-
-
-def test_modules_are_served_as_scripts(front: Front) -> None:
-    path = static_path(front).replace("css/kit.css", "js/kit/core.js")
-    _, head, _ = ask(front, f"GET {path} HTTP/1.1")
+    script = css.replace("css/kit.css", "js/kit/core.js")
+    _, head, _ = ask(front, f"GET {script} HTTP/1.1")
     assert header(head, "Content-Type") == "text/javascript; charset=utf-8"
 
 
@@ -144,31 +142,25 @@ def test_what_a_client_says_of_its_address_and_scheme_is_not_believed(front: Fro
 def test_behind_tls_the_cookie_is_bound_to_the_host(tmp_path: Path) -> None:
     webui = WebUi(tmp_path, unix=True)
     lighttpd = Lighttpd(webui)
+    own = (lighttpd, webui)
+    form = {"code": webui.claim_code(), "name": "anna"}
+    form |= {"password": PASSWORD, "password_again": PASSWORD}
+    head = (
+        "POST /claim HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        "Origin: https://localhost\r\nX-Forwarded-Proto: http\r\nX-Forwarded-For: 10.9.8.7"
+    )
     try:
-        form = (
-            f"code={webui.claim_code()}&name=anna&password={PASSWORD.replace(' ', '+')}"
-            f"&password_again={PASSWORD.replace(' ', '+')}"
-        )
-        head = (
-            "POST /claim HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-            "Origin: https://localhost\r\nX-Forwarded-Proto: http\r\nX-Forwarded-For: 10.9.8.7"
-        )
-        status, top, _ = ask((lighttpd, webui), head, form.encode())
-        cookie = header(top, "Set-Cookie") or ""
+        status, top, _ = ask(own, head, urlencode(form).encode())
         assert status == 303
+        cookie = header(top, "Set-Cookie") or ""
         assert re.match(r"__Host-naproxy=[\w-]{43}; ", cookie)
         for part in ("Secure", "HttpOnly", "SameSite=Strict", "Path=/"):
             assert part in cookie
-        status, _, body = ask(
-            (lighttpd, webui), f"GET /api/account HTTP/1.1\r\nCookie: {cookie.partition(';')[0]}"
-        )
-        assert status == 200
-        assert '"address":"127.0.0.1"' in body
+        logged_in = f"HTTP/1.1\r\nCookie: {cookie.partition(';')[0]}"
+        status, _, body = ask(own, f"GET /api/account {logged_in}")
+        assert (status, '"address":"127.0.0.1"' in body) == (200, True)
         fingerprint = (tmp_path / "tls/fingerprint").read_text().strip()
-        page = ask(
-            (lighttpd, webui), f"GET /account HTTP/1.1\r\nCookie: {cookie.partition(';')[0]}"
-        )[2]
-        assert fingerprint in page
+        assert fingerprint in ask(own, f"GET /account {logged_in}")[2]
     finally:
         lighttpd.close()
         webui.close()
@@ -237,7 +229,7 @@ def test_a_body_that_never_ends_does_not_reach_the_web_interface(front: Front) -
 # The certificate
 
 
-def certificate(folder: Path, *arguments: str, **environment: str) -> str:
+def certificate(folder: Path, *arguments: str) -> str:
     made = subprocess.run(
         ["openssl", "x509", "-in", folder / "naproxy.pem", "-noout", *arguments],
         capture_output=True,
@@ -251,12 +243,14 @@ def make_certificate(folder: Path) -> None:
     subprocess.run([OVERLAY / "usr/sbin/naproxy-certificate", folder], check=True)
 
 
-def test_the_certificate_is_made_once(tmp_path: Path) -> None:
+def test_the_certificate_is_made_once_with_its_fingerprint(tmp_path: Path) -> None:
     make_certificate(tmp_path)
     first = (tmp_path / "naproxy.pem").read_bytes()
     make_certificate(tmp_path)
     assert (tmp_path / "naproxy.pem").read_bytes() == first
     assert (tmp_path / "naproxy.pem").stat().st_mode & 0o077 == 0
+    said = certificate(tmp_path, "-fingerprint", "-sha256").strip()
+    assert said.partition("=")[2] == (tmp_path / "fingerprint").read_text().strip()
 
 
 def test_a_certificate_that_ends_soon_or_has_another_name_is_made_anew(tmp_path: Path) -> None:
@@ -275,9 +269,3 @@ def test_a_certificate_that_ends_soon_or_has_another_name_is_made_anew(tmp_path:
         key.write_bytes(made.stdout)
         make_certificate(tmp_path)
         assert "CN = x" not in certificate(tmp_path, "-subject")
-
-
-def test_the_fingerprint_is_that_of_the_certificate(tmp_path: Path) -> None:
-    make_certificate(tmp_path)
-    said = certificate(tmp_path, "-fingerprint", "-sha256").strip()
-    assert said.partition("=")[2] == (tmp_path / "fingerprint").read_text().strip()

@@ -23,11 +23,14 @@ def in_german(app: Flask) -> Iterator[None]:
 
 
 def test_a_reason_is_told_in_the_users_language() -> None:
-    assert reasons.plain(INHIBITORS[0].plain()) == "Bürozeit bis 18:00."
-
-
-def test_the_history_keeps_reasons_as_text() -> None:
-    assert reasons.plain(INHIBITORS[0].text()) == "Bürozeit bis 18:00."
+    hours = INHIBITORS[0]
+    for kept, said in (
+        (hours.plain(), "Bürozeit bis 18:00."),
+        (hours.text(), "Bürozeit bis 18:00."),  # as the history keeps it
+        *((none, "") for none in (None, "", {})),
+    ):
+        assert reasons.plain(kept) == said, kept
+    assert "1\u00a0h 2\u00a0min" in reasons.plain(IDLE.plain())
 
 
 def test_several_reasons_are_a_sentence_each() -> None:
@@ -41,19 +44,10 @@ def test_what_keeps_a_server_awake_is_told_with_the_decision() -> None:
         assert reasons.plain(each.plain()).removesuffix(".") in reasons.plain(inhibited.text())
 
 
-def test_long_times_are_told_as_such() -> None:
-    assert "1\u00a0h 2\u00a0min" in reasons.plain(IDLE.plain())
-
-
 def test_what_a_server_or_an_older_naproxy_said_is_told_as_it_came() -> None:
     for kept in ("apt upgrades <b>now</b>", own_words("apt upgrades <b>now</b>")):
         said = reasons.plain(kept if isinstance(kept, str) else kept.plain())
         assert said == "Apt upgrades <b>now</b>.", kept
-
-
-def test_no_reason_is_an_empty_text() -> None:
-    for none in (None, "", {}):
-        assert reasons.plain(none) == "", none
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=50)

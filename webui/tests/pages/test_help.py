@@ -86,8 +86,9 @@ def test_a_page_is_within_ours_and_says_that_it_is_in_english(
     assert "Diese Seiten" not in shown.text
     assert client.put("/api/account/language", json={"language": "de"}).status_code == 200
     assert "Diese Seiten gibt es nur auf Englisch." in client.get("/help/caching").text
+    contents = client.get("/help").text
     for name in NAMES:
-        assert f'href="/help/{name}"' in client.get("/help").text
+        assert f'href="/help/{name}"' in contents, name
 
 
 HOSTILE = (
@@ -168,4 +169,4 @@ def test_the_words_of_each_term_are_on_some_page() -> None:
         all_texts = "\n".join(others).lower()
         for key, words in terms.TERMS:
             said = texts.text(language, words).lower().split("|")
-            assert any(word in all_texts for word in said), key
+            assert any(word in all_texts for word in said), (language, key)

@@ -41,19 +41,16 @@ def test_what_of_https_needs_somebody(app: Flask) -> None:
             {**EDGE, "ending": [Reason("https.certificate", name="a", why=EXPIRED)]},
             *(["bad"], "ended on 2026-11-01"),
         ),
+        (
+            {**EDGE, "ending": [Reason("https.certificate", name="main", why=EXPIRED)]},
+            *(["bad"], "“a.example”"),
+        ),
     ):
         plain = json.loads(json.dumps(edge, default=Reason.plain))
         with app.test_request_context():
             said = https.troubles(plain)
         assert [each["kind"] for each in said] == kinds, edge
         assert words in "".join(each["words"] for each in said), edge
-
-
-def test_a_certificate_is_called_by_its_first_name(app: Flask) -> None:
-    ending = Reason("https.certificate", name="main", why=EXPIRED).plain()
-    with app.test_request_context():
-        [said] = https.troubles({**EDGE, "ending": [ending]})
-    assert "“a.example”" in said["words"]
 
 
 def test_a_server_whose_visitors_come_past_the_box_has_a_card(

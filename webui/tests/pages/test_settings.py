@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import re
+import sys
+import tarfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from babel.messages.pofile import read_po
-from box import Box
+from box import Box, wait_for
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.config import describe as configkeys
 from naproxy.core.words import LANGUAGES
+from naproxy_webui.auth import user_backup
 from naproxy_webui.i18n.texts import FOLDER
+from naproxy_webui.options import Settings
 from naproxy_webui.pages.settings import fields as setting_fields
 from naproxy_webui.pages.settings.page import SUBPAGES
 
@@ -41,14 +47,36 @@ driver = "simulated"
 """
 
 
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    """A controller with a bit of everything."""
-    made = Box(tmp_path)
+def with_more(folder: Path) -> Box:
+    """Start a controller with a bit of everything."""
+    made = Box(folder)
     made.file.write_text(made.file.read_text() + MORE)
-    made.start()
+    return made.start()
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    made = with_more(tmp_path_factory.mktemp("box"))
     yield made
     made.close()
+
+
+@pytest.fixture
+def box(started: Box) -> Iterator[Box]:
+    """One controller for all; each test begins with the same configuration."""
+    before = started.file.read_bytes()
+    yield started
+    assert started.call("PUT", "/v1/config", before)[0] == 200
+
+
+@pytest.fixture
+def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
+    """Where there is a controller at all, it is that of all tests."""
+    if "box" not in request.fixturenames:
+        return settings
+    started: Box = request.getfixturevalue("started")
+    socket = str(started.run_dir / "control.sock")
+    return replace(settings, control_socket=socket, data_dir=started.data_dir)
 
 
 def page(client: FlaskClient, name: str) -> str:
@@ -156,19 +184,8 @@ def test_what_is_wrong_is_said_with_its_field_in_both_languages(
     box: Box, client: FlaskClient
 ) -> None:
     for where, value, words in (
-        (
-            "server.web.promise.fraction",
-            2,
-            (
-                "must be 0 to 100 %",
-                "muss zwischen 0 und 100 % liegen",
-            ),
-        ),
-        (
-            "server.web.address",
-            "x",
-            ("must be an IPv4 or IPv6", "muss eine Adresse sein wie"),
-        ),
+        ("server.web.promise.fraction", 2, ("must be 0 to 100 %", "zwischen 0 und 100 % liegen")),
+        ("server.web.address", "x", ("must be an IPv4 or IPv6", "muss eine Adresse sein wie")),
         ("server.web.hosts", ["A B"], ("must be a host name", "muss ein Rechnername")),
         (
             "server.web.awake.hours",
@@ -178,11 +195,7 @@ def test_what_is_wrong_is_said_with_its_field_in_both_languages(
         ("office.currency", "euro", ("three capital letters", "drei Großbuchstaben")),
         ("office.time_zone", "Europe/Nowhere", ("no time zone", "zum Beispiel Europe/Berlin")),
         ("server.web.sleep.user", "-x", ("s name", "muss ein Benutzername sein")),
-        (
-            "server.web.awake.least_s",
-            -5,
-            ("must be 0 s to 24 h (given: -5", "(angegeben: -5"),
-        ),
+        ("server.web.awake.least_s", -5, ("must be 0 s to 24 h (given: -5", "(angegeben: -5")),
         (
             "server.web.awake.least_s",
             "soon",
@@ -264,9 +277,7 @@ def test_the_preview_is_the_page_that_varnish_sends() -> None:
     assert spec
     assert spec.loader
     generate = importlib.util.module_from_spec(spec)
-    import sys  # noqa: PLC0415 - dataclasses look their module up
-
-    sys.modules["generate"] = generate
+    sys.modules["generate"] = generate  # dataclasses look their module up
     spec.loader.exec_module(generate)
     kept = ROOT / "webui/src/naproxy_webui/waiting_page"
     for language, text in generate.previews(ROOT / "varnish-vcl/pages").items():
@@ -333,8 +344,6 @@ def test_a_backup_goes_to_the_browser_and_comes_back(
 @pytest.fixture
 def waits(box: Box) -> Callable[[], None]:
     """Return a function that waits until the controller has begun anew."""
-    from box import wait_for  # noqa: PLC0415 - beside its use
-
     began_s = box.call("GET", "/v1/status")[1]["box"]["started_s"]
 
     def again() -> bool:
@@ -374,8 +383,6 @@ def test_users_of_a_backup_that_are_not_right_leave_those_there_are(
         [ANNA, {**ANNA, "name": "Anna"}],
         [ANNA] * 101,
     ):
-        from naproxy_webui.auth import user_backup  # noqa: PLC0415 - beside its use
-
         assert user_backup.restore(keys, rows) == 0, rows
         assert [user.name for user in keys.users.all()] == ["anna"], rows
         assert client.get("/api/users").status_code == 200, rows
@@ -384,9 +391,6 @@ def test_users_of_a_backup_that_are_not_right_leave_those_there_are(
 def test_diagnostics_are_sent_without_secrets(box: Box, client: FlaskClient) -> None:
     assert client.post("/api/box/diagnostics", json={}).status_code == 200
     answer = client.get("/api/box/diagnostics/file")
-    import io  # noqa: PLC0415 - beside its use
-    import tarfile  # noqa: PLC0415 - the same
-
     with tarfile.open(fileobj=io.BytesIO(answer.data)) as tar:
         parts = [tar.extractfile(each) for each in tar.getmembers()]
         text = "".join(part.read().decode() for part in parts if part)
@@ -457,30 +461,29 @@ def test_a_box_without_a_server_has_its_settings_all_the_same(
         made.close()
 
 
-def spoil(box: Box) -> Box:
-    """Start it again after somebody wrote into its file."""
-    box.end()  # what was in force then has worked
-    box.file.write_text(box.file.read_text() + "[nonsense]\n</textarea><script>\n")
-    return box.start()
-
-
 @pytest.fixture
-def refused(box: Box) -> Box:
-    return spoil(box)
+def refused(tmp_path: Path) -> Iterator[Box]:
+    """A controller that began anew after somebody wrote into its file."""
+    made = with_more(tmp_path)
+    made.end()  # what was in force then has worked
+    made.file.write_text(made.file.read_text() + "[nonsense]\n</textarea><script>\n")
+    yield made.start()
+    made.close()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
 def test_settings_that_are_not_used_can_be_seen_without_their_secrets(
-    box: Box, client: FlaskClient, language: str
+    refused: Box, client: FlaskClient, viewer: FlaskClient
 ) -> None:
-    assert change(client, put("office.language", language)).status_code == 200
-    spoil(box)
-    text = page(client, "refused")
-    assert f'<html lang="{language}"' in text
-    assert "settings.refused" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
-    assert "[nonsense]\n&lt;/textarea&gt;&lt;script&gt;" in text
-    assert SECRET not in text
+    for language in LANGUAGES:
+        client.put("/api/account/language", json={"language": language})
+        text = page(client, "refused")
+        assert f'<html lang="{language}"' in text
+        shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+        assert "settings.refused" not in shown, language
+        assert "[nonsense]\n&lt;/textarea&gt;&lt;script&gt;" in text, language
+        assert SECRET not in text, language
     assert 'href="/settings/refused"' in page(client, "sleep")
+    assert 'href="/settings/refused"' not in page(viewer, "sleep")
     assert told(client.get("/api/box"))["settings_refused"]
 
 

@@ -276,26 +276,20 @@ def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
 ) -> None:
     for path, body in (
         ("server", {"address": "127.0.0.1", "mac": "02:00"}),
-        ("server", {"address": "127.0.0.1", "mac": "02:00:00:00:00:09:0a"}),
         ("server", {"address": "http://x/", "mac": "02:00:00:00:00:09"}),
         ("server", {"address": "127.0.0.1", "mac": "02:00:00:00:00:09", "interface": "a/b"}),
         ("names", {"hosts": ["<b>"]}),
         ("https", {"mode": "through everything"}),
         ("https", {"names": ["<b>"]}),
-        ("https", {"names": ["a.example"] * 65}),
         ("https", {"mode": "box", "server": "nope"}),
         ("https/look", {"server": "nope"}),
         ("cache", {"mode": "everything"}),
         ("cache", {"mode": "frozen", "paths": ["news"]}),
-        ("cache", {"mode": "frozen", "paths": ["/x"] * 9}),
         ("sleep", {"driver": "command"}),
         ("sleep", {"driver": "ssh", "user": "-oProxyCommand=reboot"}),
         ("meter", {"kind": "found", "where": "/etc/passwd"}),
-        ("meter", {"kind": "estimate"}),
         ("meter", {"kind": "estimate", "on_w": 1, "off_w": 2}),
-        ("look", {"address": ""}),
         ("look", {"address": "127.0.0.1", "path": "/admin"}),
-        ("proof", {"cycles": 0}),
         ("office", {"language": "fr"}),
     ):
         choose(admin)
