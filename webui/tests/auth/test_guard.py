@@ -67,9 +67,7 @@ def test_no_change_for_a_viewer_but_of_what_is_his_own(app: Flask, viewer: Flask
         assert viewer.open(path, method=method, json={}).status_code == 403, (method, path)
 
 
-def test_a_viewer_reads_everything_but_what_is_for_administrators(
-    app: Flask, viewer: FlaskClient
-) -> None:
+def test_a_viewer_reads_all_but_what_is_for_administrators(app: Flask, viewer: FlaskClient) -> None:
     reads = [(endpoint, path) for endpoint, method, path in rules(app) if method == "GET"]
     refused = {endpoint for endpoint, path in reads if viewer.get(path).status_code == 403}
     assert refused == ADMINISTRATORS_READ
@@ -235,7 +233,7 @@ def test_a_viewer_has_no_token_that_changes(viewer: FlaskClient) -> None:
     assert (answer.status_code, answer.json["where"]) == (403, "scope")
 
 
-def test_a_tokens_secret_is_nowhere_in_what_is_kept(
+def test_a_tokens_secret_is_not_kept(
     client: FlaskClient, settings: Any, visitor: FlaskClient
 ) -> None:
     made = client.post("/api/account/tokens", json={"name": "x", "scope": "read"})

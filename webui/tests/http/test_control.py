@@ -44,7 +44,7 @@ def answering(settings: Settings) -> Iterator[Answering]:
     listener.close()
 
 
-def test_what_is_no_answer_is_said_in_a_page_with_its_headers(
+def test_a_malformed_answer_makes_a_page_with_headers(
     answering: Answering, client: FlaskClient
 ) -> None:
     for body in (b"[]", b"null", b"7", b'{"office": 7, "box": []}', b'{"office": null}', b"{}"):
@@ -57,9 +57,7 @@ def test_what_is_no_answer_is_said_in_a_page_with_its_headers(
         assert client.get("/account").status_code == 200, body
 
 
-def test_only_one_waits_for_a_controller_that_hangs(
-    app: Flask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_one_waits_for_a_hung_controller(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
     health, hangs, asked, go = [0], [False], threading.Event(), threading.Event()
 
     def get(_: Control, path: str, **__: object) -> dict[str, object]:

@@ -53,9 +53,7 @@ def test_path_query_and_body_are_passed_on_and_only_the_declared_answer_comes_ba
     assert client.get("/api/m/logs?limit=0").status_code == 400
 
 
-def test_a_server_that_the_path_does_not_name_may_be_named_in_the_request(
-    mounted: Flask, client: FlaskClient
-) -> None:
+def test_a_request_may_name_the_server(mounted: Flask, client: FlaskClient) -> None:
     pin = {"fingerprint": "SHA256:abcdef"}
     assert client.put("/api/m/pin", json={**pin, "server": "shop"}).status_code == 200
     assert ASKED[-1][:3] == ("PUT", "/v1/servers/shop/host-key", pin)

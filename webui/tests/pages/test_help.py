@@ -77,9 +77,7 @@ def test_no_heading_has_an_id_that_every_page_has(client: FlaskClient, box: obje
         assert not set(shell) & set(page.ids), name
 
 
-def test_a_page_is_within_ours_and_says_that_it_is_in_english(
-    client: FlaskClient, box: object
-) -> None:
+def test_a_page_is_within_ours_and_said_to_be_english(client: FlaskClient, box: object) -> None:
     shown = client.get("/help/recipes/wordpress")
     assert shown.status_code == 200
     assert '<article class="card help" lang="en"' in shown.text

@@ -99,9 +99,7 @@ def test_a_gap_is_a_gap(client: FlaskClient, past: Past) -> None:
     assert all(watts > 0 for _, watts, _, _ in server["points"])
 
 
-def test_all_meters_together_have_at_most_a_thousand_points(
-    client: FlaskClient, past: Past
-) -> None:
+def test_all_meters_together_have_at_most_1000_points(client: FlaskClient, past: Past) -> None:
     for name in ("web", "plug", "third"):
         past.history.add_second(name, past.second(ON_MW))
     for _ in range(100):
@@ -112,9 +110,7 @@ def test_all_meters_together_have_at_most_a_thousand_points(
     assert sum(len(meter["points"]) for meter in found["meters"]) <= 1000
 
 
-def test_states_have_their_reasons_in_plain_words_and_who_caused_them(
-    client: FlaskClient, past: Past
-) -> None:
+def test_states_have_plain_reasons_and_who_caused_them(client: FlaskClient, past: Past) -> None:
     past.cycle()
     found = get(client, "states", from_s=past.begun_s, to_s=past.wall_s, server="web")
     assert found["exact"]
@@ -147,9 +143,7 @@ def test_too_many_changes_become_shares(client: FlaskClient, past: Past) -> None
     assert sum(1 for row in pages if row["wake"]) == 220
 
 
-def test_states_end_where_the_controller_was_last_seen(
-    client: FlaskClient, past: Past, app: Flask
-) -> None:
+def test_states_end_when_the_controller_did(client: FlaskClient, past: Past, app: Flask) -> None:
     past.cycle()
     app.extensions["naproxy_equipment"]["equipment"] = Equipment()
     query = {"from_s": past.begun_s, "to_s": time.time() + 3600, "server": "web"}
@@ -173,7 +167,7 @@ def test_energy_of_a_day_is_split_and_priced(client: FlaskClient, past: Past) ->
     assert day["total"]["cost"] == pytest.approx((1200 * 2 + 600 * 40) / 3.6e6 * 0.5)
 
 
-def test_energy_of_an_hour_has_the_prices_of_its_minutes(
+def test_an_hours_energy_has_its_minutes_prices(
     client: FlaskClient, past: Past, app: Flask
 ) -> None:
     past.meter(7200, ON_MW)
@@ -342,7 +336,7 @@ def test_a_wake_by_the_policy_is_told_in_plain_words(client: FlaskClient, past: 
     assert found["rows"][0]["words"] == "Somebody is there."
 
 
-def test_sentences_that_an_older_naproxy_kept_are_told_as_they_are(
+def test_sentences_of_an_older_naproxy_are_told_as_they_are(
     client: FlaskClient, past: Past
 ) -> None:
     past.all_of_it()

@@ -202,9 +202,7 @@ def rules_in(box: Controller) -> list[dict[str, Any]]:
     return list(tomllib.loads(box.file.read_text()).get("rule", []))
 
 
-def test_a_rule_is_made_and_undone_and_the_rest_of_the_file_stays(
-    client: FlaskClient, box: Controller
-) -> None:
+def test_a_rule_is_made_and_undone_in_an_edited_file(client: FlaskClient, box: Controller) -> None:
     box.file.write_text("# by hand\n" + box.file.read_text())
     assert box.call("POST", "/v1/config/reload", b"{}")[0] == 200
     before = box.file.read_text()
@@ -228,9 +226,7 @@ def test_the_same_rule_is_not_made_twice(client: FlaskClient, box: Controller) -
     assert len(rules_in(box)) == 1
 
 
-def test_the_rule_that_is_meant_is_removed_though_others_were_meanwhile(
-    client: FlaskClient, box: Controller
-) -> None:
+def test_the_meant_rule_is_removed_after_others(client: FlaskClient, box: Controller) -> None:
     made = [
         client.post("/api/history/rules", json={**FEED, "text": text}).json["rule"]
         for text in ("/a", "/b", "/c")

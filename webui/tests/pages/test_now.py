@@ -67,9 +67,7 @@ def test_a_server_that_sleeps_can_be_woken(client: FlaskClient, box: Box) -> Non
     box.wait(State.AWAKE)
 
 
-def test_kept_awake_until_a_time_or_until_naproxy_decides_again(
-    client: FlaskClient, box: Box
-) -> None:
+def test_kept_awake_until_a_time_or_naproxy_decides_again(client: FlaskClient, box: Box) -> None:
     until_s = float(round(time.time()) + 3600)
     answer = client.post("/api/servers/web/mode", json={"mode": "awake", "until_s": until_s})
     assert answer.json == {"mode": "awake", "mode_until_s": until_s}
@@ -145,9 +143,7 @@ def test_without_a_meter_there_is_no_power(client: FlaskClient, box: Box) -> Non
     assert (found["power"], found["seconds"]) == (None, [])
 
 
-def test_always_on_is_what_commissioning_measured_or_else_assumed(
-    client: FlaskClient, box: Box
-) -> None:
+def test_always_on_is_measured_or_else_assumed(client: FlaskClient, box: Box) -> None:
     assert card(client)["always_on"] == {"w": 43.3, "measured": False}
     report = {"fit": {"on_w": {"value": 40.5}}}
     assert now.always_on(report, 43.3) == {"w": 40.5, "measured": True}
@@ -217,9 +213,7 @@ def test_a_server_that_waits_for_the_first_visitor_is_told_from_one_that_waits_f
     assert card_of(app, box, not_armed=None)["waits"] is False
 
 
-def test_a_person_confirms_that_visitors_come_through_the_box(
-    client: FlaskClient, box: Box
-) -> None:
+def test_a_person_confirms_that_visitors_pass_the_box(client: FlaskClient, box: Box) -> None:
     assert client.post("/api/servers/web/live", json={}).status_code == 200
     assert box.status()["live"]["confirmed_s"] is not None
 

@@ -53,9 +53,7 @@ def test_what_of_https_needs_somebody(app: Flask) -> None:
         assert words in "".join(each["words"] for each in said), edge
 
 
-def test_a_server_whose_visitors_come_past_the_box_has_a_card(
-    box: Box, client: FlaskClient
-) -> None:
+def test_visitors_past_the_box_are_on_the_servers_card(box: Box, client: FlaskClient) -> None:
     box.wait(State.AWAKE)
     [card] = client.get("/api/now").json["servers"]  # type: ignore[index]
     assert (card["past"], card["around"]) == (None, 0)

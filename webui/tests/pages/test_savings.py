@@ -106,9 +106,7 @@ def test_the_sums_on_now_are_those_of_this_month_here(client: FlaskClient, past:
     assert found["promises"] == [{"server": "web", "requests": 0, "delayed": 0, "allowed": 0}]
 
 
-def test_why_there_is_no_forecast_is_said_in_each_readers_language(
-    client: FlaskClient, past: Past
-) -> None:
+def test_why_there_is_no_forecast_is_said_in_ones_language(client: FlaskClient, past: Past) -> None:
     stop(past)
     for language, words in (("en", "7 whole days"), ("de", "7 ganze Tage")):
         client.put("/api/account/language", json={"language": language})
@@ -133,9 +131,7 @@ def record(past: Past, *co2_g: float) -> None:
     past.journal.store.batch(lambda db: db.executemany(sql, hours))
 
 
-def test_the_rates_stay_the_same_object_until_another_hour_is_recorded(
-    app: Flask, past: Past
-) -> None:
+def test_the_rates_stay_the_same_object_until_an_hour_is_recorded(app: Flask, past: Past) -> None:
     def rates() -> Rates:
         with app.test_request_context():
             return office_rates()
@@ -151,7 +147,7 @@ def test_the_rates_stay_the_same_object_until_another_hour_is_recorded(
     assert rates() is second
 
 
-def test_each_recorded_hour_counts_with_its_own_co2(
+def test_recorded_hours_count_with_their_co2(
     client: FlaskClient, past: Past, control: Control
 ) -> None:
     stop(past)
@@ -180,9 +176,7 @@ def test_where_only_an_api_says_co2_other_hours_count_none(client: FlaskClient, 
     assert found["assumed"]["office"]["co2_g_per_kwh"] == 300.0
 
 
-def test_of_the_coming_year_the_mean_is_what_was_recorded(
-    app: Flask, past: Past, control: Control
-) -> None:
+def test_a_coming_years_mean_is_what_was_recorded(app: Flask, past: Past, control: Control) -> None:
     record(past, 100.0, 200.0)
     with app.test_request_context():
         found = means_of_year()
@@ -193,7 +187,7 @@ def test_of_the_coming_year_the_mean_is_what_was_recorded(
         assert (found["mean_co2"], found["recorded_co2"]) == (pytest.approx(500.0), None)
 
 
-def test_who_says_the_co2_is_told_and_since_when_he_does_not(
+def test_the_source_of_the_co2_and_its_failure_are_told(
     client: FlaskClient, past: Past, control: Control
 ) -> None:
     stop(past)
@@ -261,7 +255,7 @@ def _no_meter(app: Flask) -> None:
     )
 
 
-def test_times_that_were_measured_are_told_from_expected_ones(
+def test_measured_times_are_told_from_expected_ones(
     client: FlaskClient, past: Past, control: Control
 ) -> None:
     control.wake_s = 7.5
@@ -284,7 +278,7 @@ def test_a_second_server_in_the_settings_changes_no_past_savings(
         assert shared["total"][name] == alone["total"][name], name
 
 
-def test_two_servers_of_the_same_time_share_the_box(
+def test_two_servers_at_once_share_the_box(
     client: FlaskClient, past: Past, settings: Settings
 ) -> None:
     stop(past)
@@ -323,7 +317,7 @@ def test_each_hour_at_its_own_price(client: FlaskClient, past: Past, app: Flask)
     assert found["net_worth"]["money"] == pytest.approx(net - found["box_worth"]["money"])
 
 
-def test_no_money_is_said_of_the_time_before_the_first_price(
+def test_time_before_the_first_price_has_no_money(
     client: FlaskClient, past: Past, app: Flask
 ) -> None:
     zurich = ZoneInfo("Europe/Zurich")

@@ -93,7 +93,7 @@ def test_bounds_and_rules_beside_what_really_was(client: FlaskClient, past: Past
     assert found["question"]["promise"] == {"f": 0.01, "delta_s": 1.0}
 
 
-def test_what_was_worked_out_is_kept_and_not_worked_out_again(
+def test_an_answer_is_kept_until_the_history_grows(
     client: FlaskClient, past: Past, app: Flask
 ) -> None:
     made_s = worked_out(client)["made_s"]
@@ -129,7 +129,7 @@ def test_a_question_that_makes_no_sense_is_refused(client: FlaskClient, past: Pa
         assert start(client, 400, **question)["where"] == where, question
 
 
-def test_a_history_without_requests_is_said(
+def test_no_requests_in_the_history_is_said(
     client: FlaskClient, settings: Settings, app: Flask
 ) -> None:
     made = Past(settings)

@@ -44,9 +44,7 @@ def choose(client: FlaskClient, **choices: str) -> Any:
     return client.post(PATH, json={"server": "web", "choices": chosen})
 
 
-def test_what_the_server_does_is_listed_in_words_with_what_is_proposed(
-    checked: FlaskClient, box: Box
-) -> None:
+def test_services_are_listed_in_words_with_a_proposal(checked: FlaskClient, box: Box) -> None:
     found = listed(checked)
     assert list(found) == ["dns", "smb", "system", "5000/tcp"]
     assert found["dns"]["name"] == "Answers for names (DNS)"
@@ -57,9 +55,7 @@ def test_what_the_server_does_is_listed_in_words_with_what_is_proposed(
     assert unanswered(server) == ["Answers for names (DNS)"]
 
 
-def test_what_is_chosen_is_in_the_configuration_and_what_was_before_stays(
-    checked: FlaskClient, box: Box
-) -> None:
+def test_a_choice_is_configured_and_earlier_ones_stay(checked: FlaskClient, box: Box) -> None:
     choose(checked, smb="ignore", dns="never")
     answer = choose(checked, smb="used", **{"5000/tcp": "ignore"}).json
     config = box.call("GET", "/v1/config")[1]
@@ -71,9 +67,7 @@ def test_what_is_chosen_is_in_the_configuration_and_what_was_before_stays(
     assert "server.never_sleeps" in [each["code"] for each in server["inhibitors"]]
 
 
-def test_a_service_that_there_is_not_is_refused_and_changes_nothing(
-    checked: FlaskClient, box: Box
-) -> None:
+def test_an_unknown_service_is_refused_and_changes_nothing(checked: FlaskClient, box: Box) -> None:
     for key in ("nothing", "0/tcp", "dns\nnever", "<b>", "70000/udp"):
         before = box.file.read_bytes()
         answer = choose(checked, **{key: "never"})

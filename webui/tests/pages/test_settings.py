@@ -180,9 +180,7 @@ def test_a_change_is_in_force_and_shown(box: Box, client: FlaskClient) -> None:
     assert "A &amp; B" in page(client, "office")
 
 
-def test_what_is_wrong_is_said_with_its_field_in_both_languages(
-    box: Box, client: FlaskClient
-) -> None:
+def test_an_error_names_its_field_in_both_languages(box: Box, client: FlaskClient) -> None:
     for where, value, words in (
         ("server.web.promise.fraction", 2, ("must be 0 to 100 %", "zwischen 0 und 100 % liegen")),
         ("server.web.address", "x", ("must be an IPv4 or IPv6", "muss eine Adresse sein wie")),
@@ -243,9 +241,7 @@ def test_a_change_of_what_was_changed_meanwhile_is_refused(box: Box, client: Fla
     assert "changed meanwhile" in told(answer)["error"]
 
 
-def test_a_part_of_the_cache_is_what_the_controller_knows_as_one(
-    box: Box, client: FlaskClient
-) -> None:
+def test_a_part_of_the_cache_is_emptied_if_it_exists(box: Box, client: FlaskClient) -> None:
     for part, status in (
         ({"server": "web", "path": "/news/"}, 502),  # there is no Varnish here
         ({"tag": "post:7"}, 502),
@@ -364,9 +360,7 @@ GOOD_DIGEST = "scrypt$16384$8$5$" + "A" * 22 + "==$" + "B" * 86 + "=="
 ANNA = {"name": "anna", "role": "admin", "password": GOOD_DIGEST, "language": None}
 
 
-def test_users_of_a_backup_that_are_not_right_leave_those_there_are(
-    client: FlaskClient, keys: Any
-) -> None:
+def test_bad_users_of_a_backup_leave_those_there_are(client: FlaskClient, keys: Any) -> None:
     for rows in (
         [],
         ["anna"],
@@ -446,9 +440,7 @@ def test_json_in_a_page_is_no_markup(box: Box, client: FlaskClient) -> None:
     assert json.loads(unescape(initial)) == name
 
 
-def test_a_box_without_a_server_has_its_settings_all_the_same(
-    tmp_path: Path, client: FlaskClient
-) -> None:
+def test_a_box_without_a_server_has_settings(tmp_path: Path, client: FlaskClient) -> None:
     made = Box(tmp_path)
     text = made.file.read_text()
     made.file.write_text(text[: text.index("[[server]]")])
@@ -499,7 +491,7 @@ def test_settings_that_are_not_used_can_be_mended(refused: Box, client: FlaskCli
     assert told(client.get("/api/box"))["settings_refused"] is None
 
 
-def test_settings_that_are_used_are_changed_while_those_of_the_file_are_not(
+def test_settings_in_use_are_changed_and_the_file_set_aside(
     refused: Box, client: FlaskClient
 ) -> None:
     assert change(client, put("office.name", "Anna's")).status_code == 200

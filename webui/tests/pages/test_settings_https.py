@@ -68,7 +68,7 @@ def serve(box: Box, more: str = "") -> None:
     assert box.call("PUT", "/v1/config", text.encode())[0] == 200
 
 
-def test_a_certificate_is_sent_shown_and_removed(
+def test_a_certificate_is_sent_and_removed(
     box: Box, client: FlaskClient, authority: Authority
 ) -> None:
     serve(box)
@@ -113,9 +113,7 @@ def test_only_checked_nothing_is_kept(box: Box, client: FlaskClient, authority: 
     assert not list(box.directory.glob("edge/keys/*"))
 
 
-def test_no_answer_and_no_page_has_a_key(
-    box: Box, client: FlaskClient, authority: Authority
-) -> None:
+def test_no_answer_or_page_has_a_key(box: Box, client: FlaskClient, authority: Authority) -> None:
     serve(box)
     issued = authority.issue("one.example", kind="rsa")
     sent = body(authority, issued)
@@ -178,9 +176,7 @@ def test_hostile_bodies_are_refused_and_change_nothing(box: Box, client: FlaskCl
         assert list(box.directory.rglob("*evil*")) == [], (name, given)
 
 
-def test_what_a_certificate_says_is_text(
-    box: Box, client: FlaskClient, authority: Authority
-) -> None:
+def test_a_certificates_names_are_text(box: Box, client: FlaskClient, authority: Authority) -> None:
     by = authority._make(MARKUP, None, "ecdsa", 90, ("basicConstraints=critical,CA:TRUE",))
     issued = authority.issue("one.example", by=by)
     sent = {"pem": (issued.pem + by.pem).decode(), "key": issued.key.decode()}
@@ -190,9 +186,7 @@ def test_what_a_certificate_says_is_text(
     assert "&lt;img src=x" in shown
 
 
-def test_a_server_that_leads_past_the_box_is_said_with_the_next_step(
-    box: Box, client: FlaskClient
-) -> None:
+def test_a_server_leading_past_the_box_has_a_next_step(box: Box, client: FlaskClient) -> None:
     box.wait(State.AWAKE)
     box.server.leads = b"https://one.example/"
     assert client.post("/api/servers/web/look", json={}).status_code == 200

@@ -247,9 +247,7 @@ def choose(admin: FlaskClient) -> Any:
     return admin.post("/api/setup/server", json=body)
 
 
-def test_a_chosen_machine_becomes_the_server_and_the_guide_goes_on(
-    admin: FlaskClient, new: Box
-) -> None:
+def test_a_chosen_machine_becomes_the_server(admin: FlaskClient, new: Box) -> None:
     assert choose(admin).json == {"server": "nas"}
     [server] = new.call("GET", "/v1/config")[1]["server"]
     assert (server["id"], server["mac"], server["default"]) == ("nas", "02:ab:00:00:00:09", True)
@@ -271,9 +269,7 @@ def test_when_it_is_done_the_guide_is_gone_and_single_steps_stay(admin: FlaskCli
     assert admin.get("/setup/again/sleep?server=nope").status_code == 404
 
 
-def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
-    admin: FlaskClient, new: Box
-) -> None:
+def test_a_bad_step_is_refused_in_words_and_changes_nothing(admin: FlaskClient, new: Box) -> None:
     for path, body in (
         ("server", {"address": "127.0.0.1", "mac": "02:00"}),
         ("server", {"address": "http://x/", "mac": "02:00:00:00:00:09"}),
@@ -300,9 +296,7 @@ def test_what_cannot_be_is_refused_in_words_and_changes_nothing(
         assert new.call("GET", "/v1/config")[1] == before, (path, body)
 
 
-def test_a_plan_that_cannot_be_is_refused_with_its_field_in_both_languages(
-    app: Flask, admin: FlaskClient
-) -> None:
+def test_a_bad_plan_is_refused_in_both_languages(app: Flask, admin: FlaskClient) -> None:
     for field, value, words in (
         ("cycles", 51, ("must be at most 50", "darf höchstens 50 sein")),
         ("cycles", 4.5, ("must be a whole number", "muss eine ganze Zahl sein")),
@@ -317,9 +311,7 @@ def test_a_plan_that_cannot_be_is_refused_with_its_field_in_both_languages(
             assert answer.json == {"error": expected, "where": field}, (field, value)
 
 
-def test_why_a_look_came_to_nothing_is_said_in_the_users_language(
-    app: Flask, admin: FlaskClient
-) -> None:
+def test_why_a_look_failed_is_said_in_ones_language(app: Flask, admin: FlaskClient) -> None:
     assert admin.post("/api/setup/look", json={"address": "127.0.0.1"}).status_code == 202
     users = app.extensions["naproxy_keys"].users
     for language, words in (("en", "the box's own address"), ("de", "die Adresse der Box selbst")):
@@ -340,9 +332,7 @@ def test_a_guide_that_an_older_version_began_goes_on(admin: FlaskClient, new: Bo
     assert 'href="/setup/https"' in admin.get("/setup/sleep").text
 
 
-def test_who_answers_by_https_is_written_with_the_certificates_names(
-    admin: FlaskClient, new: Box
-) -> None:
+def test_a_choice_of_https_is_written_with_names(admin: FlaskClient, new: Box) -> None:
     choose(admin)
     body = {"mode": "box", "names": ["WWW.a.example", "*.a.example"]}
     assert admin.post("/api/setup/https", json=body).json == {"server": "nas"}
@@ -377,9 +367,7 @@ def powers(box: Box) -> dict[str, float]:
     return found
 
 
-def test_what_the_proof_measured_is_reckoned_with_when_somebody_says_so(
-    admin: FlaskClient, new: Box
-) -> None:
+def test_measured_powers_are_used_when_somebody_says_so(admin: FlaskClient, new: Box) -> None:
     server = choose(admin).json["server"]
     commissioned(new, fit(51.23, 2.38, 201.04), server)
     answer = admin.get("/api/setup/proof").json
@@ -390,9 +378,7 @@ def test_what_the_proof_measured_is_reckoned_with_when_somebody_says_so(
     assert powers(new) == {"on_w": 51.2, "off_w": 2.4, "switch_j": 201.0}
 
 
-def test_powers_that_somebody_set_are_replaced_only_if_that_is_said(
-    admin: FlaskClient, new: Box
-) -> None:
+def test_powers_set_by_hand_are_replaced_only_on_request(admin: FlaskClient, new: Box) -> None:
     server = choose(admin).json["server"]
     estimate = {"kind": "estimate", "on_w": 18, "off_w": 1.6}
     assert admin.post("/api/setup/meter", json=estimate).status_code == 200
@@ -432,7 +418,7 @@ NO_WAY = Reason("server.cannot_sleep", why=Reason("sleep.no_way"))
 RESTLESS = Reason("server.did_not_stay_asleep", times=3, why=own_words("<b>it</b>"))
 
 
-def test_why_a_proof_ended_is_said_in_the_users_language(
+def test_why_a_proof_ended_is_said_in_ones_language(
     app: Flask, admin: FlaskClient, new: Box
 ) -> None:
     users = app.extensions["naproxy_keys"].users
@@ -471,9 +457,7 @@ def test_whoever_reads_that_the_proof_has_ended_reads_that_the_server_is_armed(
     assert said["server"]["armed"] is True
 
 
-def test_the_guide_says_which_visitor_it_waits_for_and_when_the_first_came(
-    admin: FlaskClient, new: Box
-) -> None:
+def test_the_guide_says_which_visitor_it_waits_for(admin: FlaskClient, new: Box) -> None:
     choose(admin)
     admin.post("/api/setup/names", json={"hosts": ["www.example.org"]})
     said = admin.get("/api/setup/live").json

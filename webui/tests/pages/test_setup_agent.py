@@ -130,7 +130,7 @@ def front(tmp_path: Path, box: Box) -> Iterator[Front]:
     made.close()
 
 
-def test_a_server_runs_the_text_and_its_agent_answers_the_box(
+def test_a_server_runs_the_text_and_its_agent_answers(
     tmp_path: Path, box: Box, front: Front
 ) -> None:
     port = free_port()

@@ -83,9 +83,7 @@ def test_what_became_of_requests_is_told_in_kinds(client: FlaskClient, past: Box
     assert found["days"][0]["ends"] == found["ends"]
 
 
-def test_outcomes_and_classes_of_a_later_version_are_counted(
-    client: FlaskClient, past: Box
-) -> None:
+def test_outcomes_of_a_later_version_are_counted(client: FlaskClient, past: Box) -> None:
     asks(past, klass=77, outcome=99)
     found = ask(client, past, "days")
     assert found["requests"] == found["ends"]["box"] == 1

@@ -30,6 +30,8 @@ QUESTION = {
     "delta_s": 1,
     "price": 0.3,
 }
+Make = Callable[..., Estimates]
+Log = list[tuple[str, Path]]
 ASKED = Question(43.3, 1.6, 5, 5, 0.01, 1)
 
 
@@ -157,9 +159,7 @@ def test_a_file_that_is_not_whole_or_no_log_is_refused(client: FlaskClient) -> N
         assert ask(client, upload).status_code == 422, kind
 
 
-def test_a_full_disk_is_said_before_it_begins(
-    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_said_at_once(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     upload = sent(client)
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
@@ -183,7 +183,7 @@ def test_a_result_outlives_the_interface_and_can_be_forgotten(
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Callable[..., Estimates]]:
+def made(tmp_path: Path) -> Iterator[Make]:
     """Return a function that makes one with a program of Python code."""
     all_of_them: list[Estimates] = []
 
@@ -201,12 +201,12 @@ def made(tmp_path: Path) -> Iterator[Callable[..., Estimates]]:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> list[tuple[str, Path]]:
+def log(tmp_path: Path) -> Log:
     (tmp_path / "upload").write_bytes(LOG)
     return [("access.log", tmp_path / "upload")]
 
 
-def run(estimates: Estimates, log: list[tuple[str, Path]]) -> Any:
+def run(estimates: Estimates, log: Log) -> Any:
     estimates.start(log, ASKED)
     return ended(lambda: {"state": estimates.progress.state}) and estimates.progress
 
@@ -214,9 +214,7 @@ def run(estimates: Estimates, log: list[tuple[str, Path]]) -> Any:
 SLEEP = "import time; time.sleep(60)"
 
 
-def test_one_runs_at_a_time(
-    app: Flask, made: Callable[..., Estimates], log: list[tuple[str, Path]]
-) -> None:
+def test_one_runs_at_a_time(app: Flask, made: Make, log: Log) -> None:
     estimates = made(SLEEP)
     estimates.start(log, ASKED)
     with (
@@ -227,9 +225,7 @@ def test_one_runs_at_a_time(
     assert refused.value.status == 409
 
 
-def test_it_can_be_cancelled_and_leaves_nothing(
-    made: Callable[..., Estimates], log: list[tuple[str, Path]], tmp_path: Path
-) -> None:
+def test_it_can_be_cancelled_and_leaves_nothing(made: Make, log: Log, tmp_path: Path) -> None:
     estimates = made(SLEEP)
     estimates.start(log, ASKED)
     estimates.cancel()
@@ -238,15 +234,11 @@ def test_it_can_be_cancelled_and_leaves_nothing(
     assert log[0][1].exists()
 
 
-def test_one_that_takes_too_long_is_ended(
-    made: Callable[..., Estimates], log: list[tuple[str, Path]]
-) -> None:
+def test_a_slow_one_is_ended(made: Make, log: Log) -> None:
     assert run(made(SLEEP, 0.2), log).why == "time"
 
 
-def test_one_that_takes_too_much_memory_is_ended(
-    made: Callable[..., Estimates], log: list[tuple[str, Path]]
-) -> None:
+def test_a_large_one_is_ended(made: Make, log: Log) -> None:
     # It waits until the limit is set, which is a moment after its start.
     code = (
         "import resource, time\n"
@@ -256,23 +248,17 @@ def test_one_that_takes_too_much_memory_is_ended(
     assert run(made(code), log).why == "memory"
 
 
-def test_the_child_is_as_nice_as_can_be(
-    made: Callable[..., Estimates], log: list[tuple[str, Path]]
-) -> None:
+def test_the_child_is_as_nice_as_can_be(made: Make, log: Log) -> None:
     code = "import os, time, sys\nwhile os.nice(0) < 19: time.sleep(0.01)\nsys.exit('nice')"
     assert run(made(code), log).words.strip() == "nice"
 
 
-def test_what_the_program_said_is_told(
-    made: Callable[..., Estimates], log: list[tuple[str, Path]]
-) -> None:
+def test_the_programs_words_are_told(made: Make, log: Log) -> None:
     failed = run(made("import sys; sys.exit('the moon is full')"), log)
     assert (failed.state, failed.why, failed.words) == ("failed", "words", "the moon is full\n")
 
 
-def test_progress_is_followed_and_nonsense_is_not(
-    made: Callable[..., Estimates], log: list[tuple[str, Path]], tmp_path: Path
-) -> None:
+def test_progress_is_followed_and_nonsense_is_not(made: Make, log: Log, tmp_path: Path) -> None:
     code = f"""
 import os, sys, time
 for said in ('{{"log": "a", "stage": "reading", "share": 0.25, "entries": 7}}', '[]', '{{}}', 'x',
@@ -292,16 +278,14 @@ while not os.path.exists({str(tmp_path / "go")!r}): time.sleep(0.01)
     assert ended(lambda: {"state": estimates.progress.state}) == {"state": "failed"}
 
 
-def test_words_without_end_are_cut(
-    made: Callable[..., Estimates], log: list[tuple[str, Path]]
-) -> None:
+def test_endless_words_are_cut(made: Make, log: Log) -> None:
     code = "import sys\nfor _ in range(2000): sys.stderr.write('x' * 1000)\nsys.exit(1)"
     assert len(run(made(code), log).words) <= 2000
 
 
 def test_a_result_that_is_too_large_is_none(
-    made: Callable[..., Estimates],
-    log: list[tuple[str, Path]],
+    made: Make,
+    log: Log,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MOST_SUMMARY_BYTES", 3)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("box")
 WHOLE = b"no bundle at all"
 
 
-def test_an_upload_that_is_not_whole_or_for_another_purpose_is_not_looked_at(
+def test_an_incomplete_upload_or_one_for_another_use_is_refused(
     client: FlaskClient,
 ) -> None:
     for size, kind in ((len(WHOLE) + 1, "image"), (len(WHOLE), "log")):
@@ -42,9 +42,7 @@ def test_what_needs_an_image_is_refused_in_words(client: FlaskClient) -> None:
         assert answer.json["error"], path
 
 
-def test_why_it_is_not_updated_is_said_in_the_users_language(
-    app: Flask, client: FlaskClient
-) -> None:
+def test_why_it_is_not_updated_is_said_in_ones_language(app: Flask, client: FlaskClient) -> None:
     users = app.extensions["naproxy_keys"].users
     for language, words in (("en", "is not updated by images"), ("de", "wird nicht durch Images")):
         users.set_language(users.all()[0], language)

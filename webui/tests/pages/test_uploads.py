@@ -68,7 +68,7 @@ def test_an_upload_survives_a_restart_of_the_interface(app: Flask, client: Flask
     assert client.get(f"/api/uploads/{upload['id']}").json["offset"] == 1000
 
 
-def test_a_piece_that_comes_twice_is_refused_with_where_to_go_on(
+def test_a_repeated_piece_is_refused_as_a_wrong_offset(
     client: FlaskClient, settings: Settings
 ) -> None:
     upload = begin(client)
@@ -88,9 +88,7 @@ def test_offsets_that_are_wrong_change_nothing(client: FlaskClient, settings: Se
     assert content(settings, upload) == b""
 
 
-def test_sizes_beyond_the_limits_are_refused_in_words(
-    client: FlaskClient, settings: Settings
-) -> None:
+def test_sizes_over_the_limits_are_refused(client: FlaskClient, settings: Settings) -> None:
     for size in (0, KINDS["log"].most_bytes + 1, 1 << 53):
         answer = client.post("/api/uploads", json={"name": "a", "size": size, "kind": "log"})
         assert answer.status_code == 413, size
@@ -144,9 +142,7 @@ def test_an_id_that_is_none_finds_nothing(client: FlaskClient, settings: Setting
     assert (settings.state_dir / "uploads/lock").exists()
 
 
-def test_a_piece_that_is_empty_or_too_large_is_refused(
-    client: FlaskClient, settings: Settings
-) -> None:
+def test_an_empty_or_too_large_piece_is_refused(client: FlaskClient, settings: Settings) -> None:
     for case, size, piece, status in (
         ("empty", 10, b"", 400),
         ("more than was said", 10, b"x" * 11, 413),
@@ -158,9 +154,7 @@ def test_a_piece_that_is_empty_or_too_large_is_refused(
         assert content(settings, upload) == b"", case
 
 
-def test_a_file_that_is_not_what_was_said_is_removed(
-    client: FlaskClient, settings: Settings
-) -> None:
+def test_a_file_with_another_checksum_is_removed(client: FlaskClient, settings: Settings) -> None:
     upload = begin(client, size=1000, sha256=hashlib.sha256(b"other").hexdigest())
     answer = put(client, upload, 0, DATA[:1000])
     assert (answer.status_code, answer.json["where"]) == (422, "sha256")
@@ -205,7 +199,7 @@ def test_a_disk_that_fills_up_leaves_no_half_piece(
     assert put(client, upload, 0, DATA[:1000]).status_code == 200
 
 
-def test_of_pieces_at_the_same_time_one_is_taken(
+def test_of_pieces_at_once_one_is_taken(
     app: Flask, client: FlaskClient, settings: Settings
 ) -> None:
     upload = begin(client)
@@ -232,7 +226,7 @@ def aged(settings: Settings, upload: dict[str, Any], age_s: float) -> None:
     os.utime(settings.state_dir / "uploads" / f"{upload['id']}.part", (then, then))
 
 
-def test_an_upload_that_does_not_go_on_is_refused_and_removed(
+def test_an_abandoned_upload_is_refused_and_removed(
     client: FlaskClient, settings: Settings
 ) -> None:
     slow = begin(client)
@@ -245,9 +239,7 @@ def test_an_upload_that_does_not_go_on_is_refused_and_removed(
     assert stored(settings) == [f"{fresh['id']}.json", f"{fresh['id']}.part"]
 
 
-def test_a_whole_upload_that_nobody_uses_is_removed(
-    client: FlaskClient, settings: Settings
-) -> None:
+def test_a_whole_upload_left_unused_is_removed(client: FlaskClient, settings: Settings) -> None:
     upload = begin(client, size=5)
     put(client, upload, 0, b"12345")
     aged(settings, upload, KINDS["log"].finished_s + 60)

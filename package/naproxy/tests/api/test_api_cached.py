@@ -71,7 +71,7 @@ def empty(place: Path, body: Any) -> Any:
         ({"tag": "post-1"}, [b"X-Naproxy-Tag: post-1"]),
     ],
 )
-def test_varnish_is_told_what_to_forget(
+def test_varnish_forgets_what_is_named(
     tmp_path: Path, listener: Listener, body: Any, headers: list[bytes]
 ) -> None:
     assert empty(tmp_path, body) == (200, {})
@@ -107,7 +107,7 @@ def test_what_cannot_be_is_refused_and_varnish_is_asked_nothing(
         assert not listener.asked, body
 
 
-def test_varnishs_own_trouble_is_told(
+def test_an_error_of_varnish_is_told(
     tmp_path: Path, listener: Listener, subtests: pytest.Subtests
 ) -> None:
     for says, said in (

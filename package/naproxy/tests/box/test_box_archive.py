@@ -123,9 +123,7 @@ def test_a_backup_without_secrets_has_none(home: Home, tmp_path: Path) -> None:
     assert found.saved["server.web"] == {"wake_s": 4.2}
 
 
-def test_a_backup_with_secrets_has_keys_users_and_the_file_as_it_is(
-    home: Home, tmp_path: Path
-) -> None:
+def test_a_backup_with_secrets_has_keys_users_and_the_file(home: Home, tmp_path: Path) -> None:
     found = archive.read(home.backup(tmp_path / "b", secrets=True))
     assert found.toml == home.file.read_bytes()
     assert found.users == USERS
@@ -133,9 +131,7 @@ def test_a_backup_with_secrets_has_keys_users_and_the_file_as_it_is(
     assert sorted(found.files) == named
 
 
-def test_files_elsewhere_are_not_taken_whatever_the_configuration_names(
-    home: Home, tmp_path: Path
-) -> None:
+def test_files_elsewhere_are_not_taken_though_they_are_named(home: Home, tmp_path: Path) -> None:
     (tmp_path / "shadow").write_text("root:x")
     (home.etc / "link").symlink_to(tmp_path / "shadow")
     for name in (tmp_path / "shadow", home.etc / "link", home.etc / "commands/press"):
@@ -187,9 +183,7 @@ def test_without_secrets_those_of_the_box_stay(home: Home, tmp_path: Path) -> No
     assert config.read(home.file).server[0].wake.password == "02:aa:bb:cc:dd:ee"
 
 
-def test_without_secrets_a_host_of_the_backup_is_not_sent_the_passwords_of_the_box(
-    home: Home, tmp_path: Path
-) -> None:
+def test_without_secrets_a_host_of_the_backup_gets_no_password(home: Home, tmp_path: Path) -> None:
     home.write(TOML.replace('"192.0.2.5"', '"192.0.2.66"').replace('"192.0.2.12"', '"192.0.2.66"'))
     home.backup(tmp_path / "b")
     home.write(TOML)
@@ -200,9 +194,7 @@ def test_without_secrets_a_host_of_the_backup_is_not_sent_the_passwords_of_the_b
     assert (bmc.host, bmc.password_file) == ("192.0.2.66", str(home.etc / "secrets/not-restored"))
 
 
-def test_without_secrets_a_host_of_the_backup_is_not_sent_the_token_of_the_box(
-    home: Home, tmp_path: Path
-) -> None:
+def test_without_secrets_a_host_of_the_backup_gets_no_token(home: Home, tmp_path: Path) -> None:
     (home.etc / "token").write_text("box@pve!naproxy=hush\n")
     proxmox = f"""driver = "proxmox"
 host = "192.0.2.14"
@@ -221,9 +213,7 @@ vmid = 100
     assert sleep.token_file == str(home.etc / "secrets/not-restored")
 
 
-def test_without_secrets_the_settings_go_on_naming_the_files_of_the_box(
-    home: Home, tmp_path: Path
-) -> None:
+def test_without_secrets_settings_name_the_files_of_the_box(home: Home, tmp_path: Path) -> None:
     """A password that was replaced has another file since; what became ssh needs none of it."""
     home.backup(tmp_path / "b")
     now = TOML.replace("bmc/password", "secrets/bmc-1").partition('driver = "ssh"')[0]
@@ -321,9 +311,7 @@ def test_with_secrets_an_api_comes_with_its_key(home: Home, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("secrets", [True, False])
-def test_without_secrets_the_fleets_server_stays_that_of_the_box(
-    home: Home, tmp_path: Path, secrets: bool
-) -> None:
+def test_the_fleets_server_stays_that_of_the_box(home: Home, tmp_path: Path, secrets: bool) -> None:
     """Its token is for nobody else."""
     theirs = TOML.replace("fleet.example.org", "theirs.example.org").replace("fl33t", "th31rs")
     home.write(theirs)
@@ -389,9 +377,7 @@ def test_a_start_that_is_cut_off_restores_again(home: Home, tmp_path: Path) -> N
     assert config.read(home.file).server[0].id == "web"
 
 
-def test_what_is_damaged_when_it_is_taken_is_said_and_changes_nothing(
-    home: Home, said: list[str]
-) -> None:
+def test_a_damaged_restore_is_said_and_changes_nothing(home: Home, said: list[str]) -> None:
     (home.data / restore.READY).mkdir()
     (home.data / restore.READY / "naproxy.toml").write_text("[box")
     before = home.file.read_bytes()
@@ -424,9 +410,7 @@ def test_certificates_and_their_keys_come_back_with_the_secrets(home: Home, tmp_
     assert (home.edge / "keys/main.pem").stat().st_mode & 0o777 == 0o600
 
 
-def test_accounts_with_issuers_of_certificates_come_back_with_the_secrets(
-    home: Home, tmp_path: Path
-) -> None:
+def test_accounts_with_issuers_come_back_with_the_secrets(home: Home, tmp_path: Path) -> None:
     put_account(home.edge, "letsencrypt", CERTIFICATE.encode())
     home.backup(tmp_path / "b", secrets=True, edge_dir=str(home.edge))
     assert "edge/acme/letsencrypt.pem" in archive.read(tmp_path / "b").summary()["files"]
@@ -487,9 +471,7 @@ def test_the_least_backup_is_read(tmp_path: Path) -> None:
     assert archive.read(tmp_path / "b").summary()["servers"] == []
 
 
-def test_what_is_no_good_backup_is_refused_in_words(
-    tmp_path: Path, subtests: pytest.Subtests
-) -> None:
+def test_a_bad_backup_is_refused_in_words(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for data, words in (
         (b"", "not a complete backup"),
         (b"GIF89a", "not a complete backup"),

@@ -99,7 +99,7 @@ def test_network_settings_that_nobody_confirms_go_back(
     assert "nobody confirmed" in said[0]
 
 
-def test_network_settings_that_cannot_be_applied_go_back_also_to_before_an_earlier_trial(
+def test_network_settings_that_fail_go_back_to_before_all_trials(
     tmp_path: Path,
 ) -> None:
     class Refusing(Helper):

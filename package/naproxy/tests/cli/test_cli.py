@@ -18,6 +18,8 @@ from naproxy.cli import __main__ as cli
 from naproxy.cli import certificate, commands
 from naproxy.core.reason import Reason, own_words, plain, together
 
+Printed = pytest.CaptureFixture[str]
+
 NOW_S = time.mktime((2026, 3, 1, 14, 15, 0, 0, 0, -1))
 IDLE = Reason("policy.idle", idle_s=63)
 WAITS = Reason("policy.idle_of", idle_s=3, least_s=5)
@@ -165,7 +167,7 @@ def refused(*arguments: str) -> str:
     return str(ended.value.code)
 
 
-def test_a_bad_command_line_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_command_line_is_refused(capsys: Printed) -> None:
     for arguments in (
         ("mode", "web", "asleep"),
         ("mode", "web", "awake", "--for", "soon"),
@@ -179,7 +181,7 @@ def test_a_bad_command_line_is_refused(capsys: pytest.CaptureFixture[str]) -> No
         assert "error: " in capsys.readouterr().err, arguments
 
 
-def test_help_lists_every_command_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_command_that_is_there(capsys: Printed) -> None:
     assert refused("--help") == "0"
     said = capsys.readouterr().out
     for command in ("controller", "status", "wake", "sleep", "mode", "journal", "wakes", "config"):
@@ -187,22 +189,20 @@ def test_help_lists_every_command_that_is_there(capsys: pytest.CaptureFixture[st
 
 
 def test_a_command_whose_module_is_missing_does_not_break_the_others(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Printed
 ) -> None:
     monkeypatch.setitem(cli.COMMANDS, "estimate", "naproxy.no_such_module")
     assert refused("--help") == "0"
     assert "status" in capsys.readouterr().out
 
 
-def test_no_controller_is_said_with_the_sockets_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_socket_is_said(tmp_path: Path, capsys: Printed) -> None:
     missing = tmp_path / "control.sock"
     assert cli.main(["status", "--socket", str(missing)]) == 1
     assert f"no controller runs: there is no {missing}" in capsys.readouterr().err
 
 
-def test_nobody_listening_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nobody_listening_is_said(tmp_path: Path, capsys: Printed) -> None:
     dead = tmp_path / "control.sock"
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(str(dead))
@@ -211,7 +211,7 @@ def test_nobody_listening_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_what_a_command_did_is_told_by_the_offices_clock(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Printed
 ) -> None:
     now = server()
     status = {"box": {"time_zone": "Asia/Kathmandu"}, "servers": [now]}
@@ -252,7 +252,7 @@ def answering(tmp_path: Path) -> Iterator[tuple[Path, list[bytes]]]:
 
 
 def test_a_controller_that_answers_nonsense_is_said(
-    answering: tuple[Path, list[bytes]], capsys: pytest.CaptureFixture[str]
+    answering: tuple[Path, list[bytes]], capsys: Printed
 ) -> None:
     for words in (b"", b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n<p>"):
         path, answers = answering
@@ -280,9 +280,7 @@ def test_an_answer_that_comes_before_the_body_was_read_is_told(tmp_path: Path) -
     assert (answer.status, answer.body) == (413, {"error": "large"})
 
 
-def test_config_check_tells_all_errors_and_exits_with_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_config_check_tells_all_errors(tmp_path: Path, capsys: Printed) -> None:
     file = tmp_path / "naproxy.toml"
     file.write_text("[box]\nnotise = 1\nheartbeat_s = 9\n")
     assert cli.main(["config", "check", str(file)]) == 1
@@ -291,21 +289,19 @@ def test_config_check_tells_all_errors_and_exits_with_1(
     assert "box.heartbeat_s: must be 0.05 to 1" in said
 
 
-def test_config_check_warns_of_old_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_check_warns_of_old_keys(tmp_path: Path, capsys: Printed) -> None:
     file = tmp_path / "naproxy.toml"
     file.write_text('[box]\nhelper = "/usr/sbin/naproxy-system"\n')
     assert cli.main(["config", "check", str(file)]) == 0
     assert "warning: box.helper: is now --helper" in capsys.readouterr().err
 
 
-def test_config_check_of_a_file_that_is_not_there_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_config_check_of_no_file_says_so(tmp_path: Path, capsys: Printed) -> None:
     assert cli.main(["config", "check", str(tmp_path / "no.toml")]) == 1
     assert "No such file" in capsys.readouterr().err
 
 
-def test_config_keys_are_listed_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_keys_are_listed_as_json_too(capsys: Printed) -> None:
     assert cli.main(["config", "keys", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert "office.name" in [key["path"] for key in listed["keys"]]

@@ -57,7 +57,7 @@ def visit(box: Box) -> None:
     box.record().visited_us = page.monotonic_us()
 
 
-def test_a_line_for_each_cycle_and_a_table_are_told_and_the_server_is_armed(
+def test_a_line_for_each_cycle_and_a_table_are_told(
     make: Callable[..., Box],
 ) -> None:
     box = make()
@@ -75,7 +75,7 @@ def test_a_line_for_each_cycle_and_a_table_are_told_and_the_server_is_armed(
     assert "commission" not in box.naproxy("status").stdout
 
 
-def test_a_server_that_passed_is_armed_when_the_first_visitor_comes_through_the_box(
+def test_a_server_that_passed_is_armed_by_the_first_visitor(
     make: Callable[..., Box],
 ) -> None:
     box = make()
@@ -92,7 +92,7 @@ def test_a_server_that_passed_is_armed_when_the_first_visitor_comes_through_the_
     assert box.status()["live"]["waits"] is None
 
 
-def test_a_server_that_passed_is_armed_when_a_person_confirms_the_switch(
+def test_a_server_that_passed_is_armed_when_a_person_confirms(
     make: Callable[..., Box],
 ) -> None:
     box = make()
@@ -119,7 +119,7 @@ def test_the_first_visitor_is_remembered_over_a_restart(make: Callable[..., Box]
     assert box.status()["armed"] is True
 
 
-def test_a_server_that_does_not_wake_is_not_armed_and_arm_says_what_to_do(
+def test_a_server_that_does_not_wake_is_not_armed(
     make: Callable[..., Box],
 ) -> None:
     box = make(attempts=3)
@@ -161,7 +161,7 @@ def test_an_interrupt_cancels_it_and_it_ends_awake(make: Callable[..., Box]) -> 
     box.wait(State.AWAKE)
 
 
-def test_progress_is_in_the_status_and_nobody_else_may_put_it_to_sleep(
+def test_progress_is_in_the_status_and_no_other_sleep_allowed(
     make: Callable[..., Box],
 ) -> None:
     box = make()
@@ -185,7 +185,7 @@ def test_a_request_wakes_a_server_that_is_being_commissioned(make: Callable[...,
     box.wait(State.AWAKE)
 
 
-def test_stopped_amid_a_commissioning_the_server_is_woken_before_or_after(
+def test_a_stop_during_commissioning_wakes_the_server(
     make: Callable[..., Box],
 ) -> None:
     box = make()

@@ -15,6 +15,8 @@ from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.tables import FILE
 
+Printed = pytest.CaptureFixture[str]
+
 HOST = 'a, "b"\nc'
 IDLE = Reason("policy.idle", idle_s=63)
 
@@ -36,7 +38,7 @@ def box(tmp_path: Path) -> Iterator[Box]:
     made.stop()
 
 
-def export(box: Box, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def export(box: Box, capsys: Printed, *arguments: str) -> str:
     where = ("--data-dir", str(box.directory), "--from", "2023-11-14", "--to", "2023-11-16")
     assert cli.main(["export", *arguments, *where]) == 0
     return capsys.readouterr().out
@@ -46,19 +48,19 @@ def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_power_is_in_watts_and_joules(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_power_is_in_watts_and_joules(box: Box, capsys: Printed) -> None:
     [first, second] = table(export(box, capsys, "power"))
     assert (first["t_s"], first["meter"], first["length_s"]) == (str(START_S), "web", "60")
     assert (first["mean_w"], first["min_w"], first["max_w"]) == ("43.0", "42.6", "43.4")
     assert (second["energy_j"], second["covered_s"]) == ("1290.0", "30.0")
 
 
-def test_seconds_are_exported_too(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_seconds_are_exported_too(box: Box, capsys: Printed) -> None:
     rows = table(export(box, capsys, "power", "web", "--tier", "seconds"))
     assert [int(r["t_s"]) for r in rows] == list(range(START_S, START_S + 90))
 
 
-def test_json_has_the_same_names(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_same_names(box: Box, capsys: Printed) -> None:
     for what in ("power", "energy", "transitions", "wakes", "traffic", "agents"):
         rows = table(export(box, capsys, what, "--csv"))
         lines = export(box, capsys, what, "--json").splitlines()
@@ -66,23 +68,19 @@ def test_json_has_the_same_names(box: Box, capsys: pytest.CaptureFixture[str]) -
         assert len(rows) > 0
 
 
-def test_words_with_commas_quotes_and_lines_survive(
-    box: Box, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commas_quotes_and_lines_survive(box: Box, capsys: Printed) -> None:
     [wake] = table(export(box, capsys, "wakes"))
     assert wake["host"] == HOST
 
 
-def test_reasons_are_told_in_english(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reasons_are_told_in_english(box: Box, capsys: Printed) -> None:
     [row] = table(export(box, capsys, "transitions"))
     assert row["reason"] == "Nobody had needed it for 63 s."
     assert json.loads(export(box, capsys, "transitions", "--json"))["reason"] == row["reason"]
     assert table(export(box, capsys, "wakes"))[0]["reason"] == "page"
 
 
-def test_a_sentence_that_an_older_naproxy_kept_stays_as_it_is(
-    box: Box, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sentence_of_an_older_naproxy_stays(box: Box, capsys: Printed) -> None:
     with sqlite3.connect(box.directory / FILE) as older:
         older.execute("UPDATE transitions SET reason = 'idle, \"really\"'")
     older.close()
@@ -90,13 +88,13 @@ def test_a_sentence_that_an_older_naproxy_kept_stays_as_it_is(
     assert row["reason"] == 'idle, "really"'
 
 
-def test_what_a_visitor_chose_is_no_formula(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_visitor_chose_is_no_formula(box: Box, capsys: Printed) -> None:
     assert table(export(box, capsys, "wakes"))[0]["agent"] == "'=HYPERLINK(0)"
     assert json.loads(export(box, capsys, "wakes", "--json"))["agent"] == "=HYPERLINK(0)"
     assert table(export(box, capsys, "decisions"))[0]["reason"] == "'=1+1"
 
 
-def test_a_slip_is_said(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_slip_is_said(box: Box, capsys: Printed) -> None:
     for arguments, words in (
         (["power", "nope"], "there is no meter nope; there is web"),
         (["power", "--from", "1h", "--to", "2h"], "--from must be before --to"),
@@ -106,9 +104,7 @@ def test_a_slip_is_said(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
         assert words in capsys.readouterr().err, arguments
 
 
-def test_where_there_is_no_history_that_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_history_is_said(tmp_path: Path, capsys: Printed) -> None:
     assert cli.main(["export", "power", "--data-dir", str(tmp_path)]) == 1
     assert FILE in capsys.readouterr().err
     assert not (tmp_path / FILE).exists()
@@ -156,13 +152,13 @@ def test_a_label_cannot_break_out_of_its_quotes() -> None:
     ]
 
 
-def test_robots_are_exported_by_name_and_day(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_robots_are_exported_by_name_and_day(box: Box, capsys: Printed) -> None:
     [row, _] = table(export(box, capsys, "agents"))
     assert (row["day"], row["agent"], row["class"]) == ("2023-11-14", "Googlebot", "crawler")
     assert (row["outcome"], row["requests"]) == ("refused", "1")
 
 
-def test_hours_of_carbon_dioxide_are_exported(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hours_of_carbon_dioxide_are_exported(box: Box, capsys: Printed) -> None:
     box.history.carbon(118.5)
     box.history.flush()
     [row] = table(export(box, capsys, "co2"))

@@ -61,7 +61,7 @@ def test_a_fleet_without_a_token_is_refused() -> None:
         config.parse('[fleet]\nurl = "https://a"\n')
 
 
-def test_a_rauc_that_is_not_configured_well_is_said(
+def test_a_bad_configuration_of_rauc_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for text in (b"\xff\xfe", b"compatible=x\n", b"[system\n"):

@@ -549,9 +549,7 @@ def test_json_has_each_check(tmp_path: Path, capsys: pytest.CaptureFixture[str])
             assert check[key] == (str(reason_of(reason)) if reason else "")
 
 
-def test_what_cannot_be_used_is_said_and_is_status_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unusable_input_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, text in (
         (("--facts", "/dev/null"), TEXT),
         (("--facts", "/no/such/file"), TEXT),

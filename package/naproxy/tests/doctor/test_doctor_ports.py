@@ -53,7 +53,10 @@ def test_a_service_that_others_need_is_a_problem_in_words() -> None:
 
 
 def test_a_service_whose_users_are_seen_and_a_port_that_nobody_knows_are_notes() -> None:
-    for port, words in (("445/tcp/smbd", "SMB"), ("5000/tcp/python3", "it runs python3 (5000/tcp)")):
+    for port, words in (
+        ("445/tcp/smbd", "SMB"),
+        ("5000/tcp/python3", "it runs python3 (5000/tcp)"),
+    ):
         found = look(port)
         assert (found.verdict, words in str(found.what)) == ("note", True), port
 
