@@ -160,6 +160,17 @@ def restored(home: Home, source: Path, **asked: bool) -> list[Any]:
     return users
 
 
+def exchanged(
+    home: Home, theirs: str, ours: str = TOML, *, secrets: bool = False, with_secrets: bool = False
+) -> config.Config:
+    """Restore a backup of a box with `theirs` on one with `ours`; return what is in force then."""
+    home.write(theirs)
+    source = home.backup(home.data.parent / "b", secrets=secrets)
+    home.write(ours)
+    restored(home, source, with_secrets=with_secrets)
+    return config.read(home.file)
+
+
 def test_a_backup_comes_back_as_it_was(home: Home, tmp_path: Path) -> None:
     before = config.read(home.file)
     home.backup(tmp_path / "b", secrets=True, history=True)
@@ -176,25 +187,15 @@ def test_a_backup_comes_back_as_it_was(home: Home, tmp_path: Path) -> None:
     assert not (home.data / restore.READY).exists()
 
 
-def test_without_secrets_those_of_the_box_stay(home: Home, tmp_path: Path) -> None:
-    home.backup(tmp_path / "b")
-    assert restored(home, tmp_path / "b") == []
-    assert config.read(home.file).mqtt.password == "hu sh\"'\\"
-    assert config.read(home.file).server[0].wake.password == "02:aa:bb:cc:dd:ee"
-
-
-def test_without_secrets_a_host_of_the_backup_gets_no_password(home: Home, tmp_path: Path) -> None:
-    home.write(TOML.replace('"192.0.2.5"', '"192.0.2.66"').replace('"192.0.2.12"', '"192.0.2.66"'))
-    home.backup(tmp_path / "b")
-    home.write(TOML)
-    restored(home, tmp_path / "b")
-    found = config.read(home.file)
+def test_without_secrets_a_host_of_the_backup_gets_no_password(home: Home) -> None:
+    theirs = TOML.replace('"192.0.2.5"', '"192.0.2.66"').replace('"192.0.2.12"', '"192.0.2.66"')
+    found = exchanged(home, theirs)
     assert (found.mqtt.host, found.mqtt.password) == ("192.0.2.66", "")
     bmc = found.server[1].sleep
     assert (bmc.host, bmc.password_file) == ("192.0.2.66", str(home.etc / "secrets/not-restored"))
 
 
-def test_without_secrets_a_host_of_the_backup_gets_no_token(home: Home, tmp_path: Path) -> None:
+def test_without_secrets_a_host_of_the_backup_gets_no_token(home: Home) -> None:
     (home.etc / "token").write_text("box@pve!naproxy=hush\n")
     proxmox = f"""driver = "proxmox"
 host = "192.0.2.14"
@@ -205,21 +206,15 @@ vmid = 100
 """
     both = f"{proxmox}[server.wake]\n{proxmox}"
     ours = TOML.replace('driver = "ssh"', both).partition('key_file = "ETC/ssh')[0]
-    home.write(ours.replace("192.0.2.14", "192.0.2.66"))
-    home.backup(tmp_path / "b")
-    home.write(ours)
-    restored(home, tmp_path / "b")
-    sleep = config.read(home.file).server[2].sleep
+    sleep = exchanged(home, ours.replace("192.0.2.14", "192.0.2.66"), ours).server[2].sleep
     assert sleep.token_file == str(home.etc / "secrets/not-restored")
 
 
-def test_without_secrets_settings_name_the_files_of_the_box(home: Home, tmp_path: Path) -> None:
+def test_without_secrets_settings_name_the_files_of_the_box(home: Home) -> None:
     """A password that was replaced has another file since; what became ssh needs none of it."""
-    home.backup(tmp_path / "b")
     now = TOML.replace("bmc/password", "secrets/bmc-1").partition('driver = "ssh"')[0]
-    home.write(now.replace('"192.0.2.13"', '"192.0.2.14"') + 'driver = "agent"\n')
-    restored(home, tmp_path / "b")
-    web, bmc, ssh = config.read(home.file).server
+    now = now.replace('"192.0.2.13"', '"192.0.2.14"') + 'driver = "agent"\n'
+    web, bmc, ssh = exchanged(home, TOML, now).server
     assert bmc.sleep.password_file == str(home.etc / "secrets/bmc-1")
     assert web.sleep.key_file == str(home.etc / "agent.key")
     assert ssh.sleep.key_file == str(home.etc / "ssh/id_ed25519")
@@ -233,14 +228,6 @@ def with_api(home: Home, text: str = API) -> str:
     (home.etc / "co2-key").write_text("hush\n")
     home.write(text + TOML)
     return str(home.etc / "co2-key")
-
-
-def test_without_secrets_an_api_keeps_its_key(home: Home, tmp_path: Path) -> None:
-    key = with_api(home)
-    home.backup(tmp_path / "b")
-    restored(home, tmp_path / "b")
-    office = config.read(home.file).office
-    assert (office.co2_url, office.co2_key_file) == ("https://co2.example.org/", key)
 
 
 @pytest.mark.parametrize("with_secrets", [True, False])
@@ -285,24 +272,24 @@ def test_a_meter_in_a_backup_is_sent_no_password_of_the_box(
     assert meter.password_file == str(home.etc / "secrets/not-restored")  # type: ignore[attr-defined]  # a driver's own
 
 
-@pytest.mark.parametrize(
-    ("own", "theirs"), [("port = 1883", "port = 9999"), ("tls = true", "tls = false")]
-)
-def test_another_way_in_a_backup_is_sent_no_password_of_the_box(
-    home: Home, tmp_path: Path, own: str, theirs: str
-) -> None:
+def test_another_way_in_a_backup_is_sent_no_password_of_the_box(home: Home) -> None:
     host = 'host = "192.0.2.5"'
-    home.write(TOML.replace(host, f"{host}\n{theirs}"))
-    home.backup(tmp_path / "b")
-    home.write(TOML.replace(host, f"{host}\n{own}"))
-    restored(home, tmp_path / "b")
-    assert theirs in home.file.read_text()
-    assert config.read(home.file).mqtt.password == ""
+    for own, theirs in (("port = 1883", "port = 9999"), ("tls = true", "tls = false")):
+        ours, other = (TOML.replace(host, f"{host}\n{each}") for each in (own, theirs))
+        assert exchanged(home, other, ours).mqtt.password == "", theirs
+        assert theirs in home.file.read_text()
 
 
-def test_with_secrets_an_api_comes_with_its_key(home: Home, tmp_path: Path) -> None:
+def test_with_secrets_an_api_comes_with_its_key_or_keeps_the_boxs(
+    home: Home, tmp_path: Path
+) -> None:
     key = with_api(home)
     home.backup(tmp_path / "b", secrets=True)
+    restored(home, tmp_path / "b")
+    office = config.read(home.file).office
+    assert (office.co2_url, office.co2_key_file) == ("https://co2.example.org/", key)
+    assert config.read(home.file).mqtt.password == "hu sh\"'\\"
+    assert config.read(home.file).server[0].wake.password == "02:aa:bb:cc:dd:ee"
     home.write(TOML)
     (home.etc / "co2-key").unlink()
     restored(home, tmp_path / "b", with_secrets=True)
@@ -310,24 +297,13 @@ def test_with_secrets_an_api_comes_with_its_key(home: Home, tmp_path: Path) -> N
     assert (home.etc / "co2-key").read_text() == "hush\n"
 
 
-@pytest.mark.parametrize("secrets", [True, False])
-def test_the_fleets_server_stays_that_of_the_box(home: Home, tmp_path: Path, secrets: bool) -> None:
+def test_without_secrets_the_fleet_stays_that_of_the_box(home: Home) -> None:
     """Its token is for nobody else."""
     theirs = TOML.replace("fleet.example.org", "theirs.example.org").replace("fl33t", "th31rs")
-    home.write(theirs)
-    home.backup(tmp_path / "b", secrets=secrets)
-    home.write(TOML)
-    restored(home, tmp_path / "b")
-    fleet = config.read(home.file).fleet
-    assert (fleet.url, fleet.token) == ("https://fleet.example.org", "fl33t")
-
-
-def test_without_secrets_a_box_in_no_fleet_stays_in_none(home: Home, tmp_path: Path) -> None:
-    home.backup(tmp_path / "b", secrets=True)
-    home.write("")
-    restored(home, tmp_path / "b")
-    fleet = config.read(home.file).fleet
-    assert (fleet.url, fleet.token) == ("", "")
+    for ours, expected in ((TOML, ("https://fleet.example.org", "fl33t")), ("", ("", ""))):
+        for known in (True, False):
+            fleet = exchanged(home, theirs, ours, secrets=known).fleet
+            assert (fleet.url, fleet.token) == expected, (ours, known)
 
 
 @pytest.mark.parametrize(

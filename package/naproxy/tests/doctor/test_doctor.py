@@ -74,8 +74,13 @@ AGENT = dataclasses.replace(
 )
 
 
+def found_by(seen: readings.Seen) -> dict[str, findings.Finding]:
+    return {f.name: f for f in box.look(seen)}
+
+
 def verdicts(seen: readings.Seen) -> dict[str, str]:
-    return {f.name: f.verdict for f in box.look(seen) if f.verdict not in ("ok", "not used")}
+    found = found_by(seen).items()
+    return {name: f.verdict for name, f in found if f.verdict not in ("ok", "not used")}
 
 
 def test_where_all_is_well_nothing_is_said() -> None:
@@ -111,7 +116,7 @@ def test_what_is_wrong_is_said_with_how_to_mend_it() -> None:
             "may open tunnels",
         ),
     ):
-        found = {f.name: f for f in box.look(dataclasses.replace(GOOD, **change))}
+        found = found_by(dataclasses.replace(GOOD, **change))
         assert found[check].verdict == "problem", change
         assert words in str(found[check].what), change
         assert found[check].mend, change
@@ -127,7 +132,7 @@ def test_refusal_for_the_box_s_own_login_is_a_problem() -> None:
     ):
         assert GOOD.known, told
         known = readings.Known({**GOOD.known.status, **told}, EDGE)
-        found = {f.name: f for f in box.look(dataclasses.replace(GOOD, known=known))}
+        found = found_by(dataclasses.replace(GOOD, known=known))
         assert found["ssh_counts_box"].verdict == "problem", told
         assert "paste" in str(found["ssh_counts_box"].mend), told
 
@@ -155,8 +160,7 @@ def test_an_agent_that_is_silent_may_be_behind_a_firewall() -> None:
 
 
 def test_keys_are_mended_by_the_boxs_own_command() -> None:
-    bad = dataclasses.replace(GOOD, way=ssh.Login(key_problem=NOT_PRIVATE))
-    found = {f.name: f for f in box.look(bad)}
+    found = found_by(dataclasses.replace(GOOD, way=ssh.Login(key_problem=NOT_PRIVATE)))
     assert "naproxy key make web" in str(found["ssh_key"].mend)
     assert "naproxy key pin web" in str(found["ssh_login"].mend)
 
@@ -168,14 +172,6 @@ def test_a_router_is_no_problem_for_a_packet_that_crosses_it() -> None:
         route={"dev": "eth0", "gateway": "10.0.0.1"},
     )
     assert box.route(far) is None
-
-
-def test_the_agents_own_no_is_a_note() -> None:
-    busy = Outcome(accepted=False, why=("rsync is running",), states=("mem",), clock_ahead_s=0)
-    problem = agent.agent_consent(dataclasses.replace(AGENT, way=agent.Heard(answer=busy)))
-    assert problem == findings.Problem(
-        Reason("sleep.busy_running", name="rsync"), Reason("doctor.do_change_agent"), True
-    )
 
 
 # Visitors past the box
@@ -211,6 +207,29 @@ def passing(
     return {f.name: f for f in found if f.name in names}
 
 
+def test_visitors_past_the_box_are_judged_by_what_is_known_of_them() -> None:
+    leads = Reason("server.leads_around", name="a", to="https://a")
+    circle = Reason("server.leads_in_a_circle", name="a.example")
+    visits = Reason("doctor.visits_past", number=41)
+    cases: list[tuple[dict[str, Any], str, Reason, str]] = [
+        ({"sight": AROUND}, "problem", AROUND, "The box serves it"),
+        ({"sight": leads}, "problem", leads, "The box serves it"),
+        ({"server": BY_BOX, "sight": circle}, "problem", circle, "looks after the server"),
+        *(
+            ({"sight": Reason(code)}, "not seen", Reason(code), "")
+            for code in ("server.not_looked", "server.not_seen")
+        ),
+        ({"last_s": None}, "not seen", Reason("doctor.no_visitor_yet"), ""),
+        ({"around": 41}, "note", visits, ""),
+        ({"around": 7, "inhibitor": BLIND}, "problem", BLIND, ""),
+    ]
+    for known, verdict, what, mend in cases:
+        [found] = passing(**known).values()
+        assert (found.verdict, found.what) == (verdict, what), known
+        assert mend in str(found.mend), known
+    assert passing(around=0) == {}
+
+
 def test_one_that_puts_itself_to_sleep_may_be_left_to_do_so() -> None:
     assert GOOD.known
     own = Reason("server.sleeps_itself", number=3)
@@ -220,34 +239,6 @@ def test_one_that_puts_itself_to_sleep_may_be_left_to_do_so() -> None:
     assert "naproxy leave web" in str(found.mend)
 
 
-def test_what_leads_visitors_past_the_box_is_a_problem() -> None:
-    for sight, mend in (
-        (AROUND, "The box serves it"),
-        (Reason("server.leads_around", name="a", to="https://a"), "The box serves it"),
-    ):
-        [found] = passing(sight=sight).values()
-        assert (found.name, found.verdict, found.what) == ("past_the_box", "problem", sight), sight
-        assert mend in str(found.mend), sight
-
-
-def test_a_server_that_leads_elsewhere_is_mended_there() -> None:
-    circle = Reason("server.leads_in_a_circle", name="a.example")
-    [found] = passing(BY_BOX, circle).values()
-    assert "whoever looks after the server" in str(found.mend)
-
-
-def test_what_the_box_has_not_seen_is_no_problem() -> None:
-    for code in ("server.not_looked", "server.not_seen"):
-        [found] = passing(sight=Reason(code)).values()
-        assert (found.verdict, found.what) == ("not seen", Reason(code)), code
-
-
-def test_visitors_do_not_come_through_the_box_before_one_has() -> None:
-    [found] = passing(last_s=None).values()
-    assert (found.name, found.verdict) == ("past_the_box", "not seen")
-    assert found.what == Reason("doctor.no_visitor_yet")
-
-
 def test_without_a_controller_nothing_is_said_of_visitors() -> None:
     assert verdicts(dataclasses.replace(GOOD, known=None)) == {
         "past_the_box": "not seen",
@@ -255,17 +246,6 @@ def test_without_a_controller_nothing_is_said_of_visitors() -> None:
         "other_services": "not seen",
         "ssh_counts_box": "not seen",
     }
-
-
-def test_visits_past_the_box_are_a_note() -> None:
-    assert passing(around=0) == {}
-    [found] = passing(around=41).values()
-    assert (found.verdict, str(found.what)[:2]) == ("note", "41")
-
-
-def test_a_box_that_does_not_see_its_visitors_is_a_problem() -> None:
-    [found] = passing(around=7, inhibitor=BLIND).values()
-    assert (found.verdict, found.what) == ("problem", BLIND)
 
 
 def test_names_without_a_certificate_are_a_problem() -> None:
@@ -311,6 +291,34 @@ def test_a_certificate_that_haproxy_refuses_is_a_problem_with_words() -> None:
     assert found.verdict == "not seen"
 
 
+def test_what_an_agent_answers_is_judged() -> None:
+    good = {"accepted": True, "why": (), "states": ("mem",), "clock_ahead_s": 0}
+    busy, late, off = (
+        agent.Heard(answer=Outcome(**{**good, **change}))
+        for change in (
+            {"accepted": False, "why": ("rsync is running",)},
+            {"clock_ahead_s": -3600},
+            {"states": ("off",)},
+        )
+    )
+    old = dataclasses.replace(AGENT.way, counts=False)
+    for way, check, verdict in (
+        (busy, agent.agent_consent, "note"),
+        (old, agent.agent_counts, "note"),
+        (late, agent.agent_clock, "note"),
+        (off, agent.agent_state, "problem"),
+    ):
+        seen = dataclasses.replace(AGENT, way=way)
+        assert verdicts(seen) == {check.__name__: verdict}, check
+    busy_seen, old_seen = (dataclasses.replace(AGENT, way=way) for way in (busy, old))
+    assert agent.agent_consent(busy_seen) == findings.Problem(
+        Reason("sleep.busy_running", name="rsync"), Reason("doctor.do_change_agent"), True
+    )
+    assert agent.agent_counts(old_seen) == findings.Problem(
+        Reason("doctor.agent_old"), Reason("doctor.do_update_agent"), True
+    )
+
+
 def test_the_port_that_the_box_asks_is_looked_at() -> None:
     [found] = [f for f in box.look(dataclasses.replace(BY_HTTPS, web="refused")) if "web" in f.name]
     assert "443" in str(found.what)
@@ -318,28 +326,6 @@ def test_the_port_that_the_box_asks_is_looked_at() -> None:
 
 def test_the_box_knows_by_which_address_a_server_knows_it() -> None:
     assert readings.own_address("127.0.0.1") == "127.0.0.1"
-
-
-def test_an_agent_that_is_too_old_to_count_is_a_note_with_its_cure() -> None:
-    old = dataclasses.replace(AGENT, way=dataclasses.replace(AGENT.way, counts=False))
-    assert agent.agent_counts(old) == findings.Problem(
-        Reason("doctor.agent_old"), Reason("doctor.do_update_agent"), True
-    )
-    assert verdicts(old) == {"agent_counts": "note"}
-
-
-def test_a_clock_that_differs_is_a_note() -> None:
-    late = Outcome(accepted=True, why=(), states=("mem",), clock_ahead_s=-3600)
-    assert verdicts(dataclasses.replace(AGENT, way=agent.Heard(answer=late))) == {
-        "agent_clock": "note"
-    }
-
-
-def test_a_state_that_the_agent_does_not_offer_is_a_problem() -> None:
-    off = Outcome(accepted=True, why=(), states=("off",), clock_ahead_s=0)
-    assert verdicts(dataclasses.replace(AGENT, way=agent.Heard(answer=off))) == {
-        "agent_state": "problem"
-    }
 
 
 # On the server itself
@@ -460,20 +446,19 @@ def test_a_lock_on_shutdown_holds_up_a_power_off() -> None:
     assert found["inhibitors"].verdict == "note"
 
 
-def test_a_firewall_that_lets_the_box_in_is_not_told() -> None:
-    for facts in (
-        {"firewalld": "public: cockpit dhcpv6-client ssh http"},
-        {"firewalld": "public: 80/tcp 22/tcp"},
-        {"ufw": "Status: active 22/tcp 80,443/tcp"},
-        {"ufw": "Status: inactive"},
-        {"nft_drops": "0"},
+def test_a_firewall_is_told_unless_it_lets_the_box_in() -> None:
+    for facts, told in (
+        ({"firewalld": "public: cockpit dhcpv6-client ssh http"}, False),
+        ({"firewalld": "public: 80/tcp 22/tcp"}, False),
+        ({"ufw": "Status: active 22/tcp 80,443/tcp"}, False),
+        ({"ufw": "Status: inactive"}, False),
+        ({"nft_drops": "0"}, False),
+        # A longer number is another port.
+        ({"ufw": "Status: active 180/tcp 22/tcp"}, True),
+        ({"ufw": "Status: active 8080/tcp 22/tcp"}, True),
+        ({"ufw": "Status: active 192.168.80.2 22/tcp"}, True),
     ):
-        assert "firewall" not in on({**FACTS, **facts}), facts
-
-
-def test_a_longer_number_is_another_port() -> None:
-    for rules in ("180/tcp 22/tcp", "8080/tcp 22/tcp", "192.168.80.2 22/tcp"):
-        assert on({**FACTS, "ufw": f"Status: active {rules}"})["firewall"].verdict == "note", rules
+        assert ("firewall" in on({**FACTS, **facts})) is told, facts
 
 
 def test_the_agents_port_is_looked_for_in_a_firewall_too() -> None:
