@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[2]
 OVERLAY = ROOT / "overlay"
 STATIC = ROOT / "webui/src/naproxy_webui/static"
 PATIENCE_S = 60.0
+MOST_GUESSES = 12
+"""Until one has to wait, on however slow a machine: the wait doubles with each."""
 PASSWORD = "correct horse battery"
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 from naproxy_webui.http.headers import SECURITY
-from server import OVERLAY, PASSWORD, Lighttpd, WebUi, read_all
+from server import MOST_GUESSES, OVERLAY, PASSWORD, Lighttpd, WebUi, read_all
 
 
 @pytest.fixture(scope="module")
@@ -129,14 +129,14 @@ def test_what_a_client_says_of_its_address_and_scheme_is_not_believed(front: Fro
     """With TLS the cookie is Secure, and guesses are counted by the address that connects."""
     lies = "X-Forwarded-For: 198.51.100.{n}\r\nX-Forwarded-Proto: http\r\nForwarded: for=1.2.3.4"
     form = b"code=x&name=anna&password=p&password_again=p"
-    said = []
-    for number in range(7):
+    said: list[int] = []
+    while 429 not in said and len(said) < MOST_GUESSES:
         head = (
             "POST /claim HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-            f"Origin: https://localhost\r\n{lies.format(n=number)}"
+            f"Origin: https://localhost\r\n{lies.format(n=len(said))}"
         )
         said.append(ask(front, head, form)[0])
-    assert said == [403] * 5 + [429] * 2
+    assert (said[:5], said[-1]) == ([403] * 5, 429)
 
 
 def test_behind_tls_the_cookie_is_bound_to_the_host(tmp_path: Path) -> None:

@@ -96,14 +96,9 @@ def test_the_cache_gets_what_is_chosen_and_each_part_once() -> None:
     assert rule["value"] == {"path": "/shop/", "asleep": "yes", "server": "web"}
 
 
-def test_another_way_to_sleep_replaces_the_old_ones_keys() -> None:
-    way = {"driver": "ssh", "state": "off", "user": "naproxy"}
-    [change] = setting_up.sleep(CONFIG, "web", way)
-    assert change == setting_up.put("server.web.sleep", way)
-
-
-def test_the_same_way_to_sleep_keeps_its_other_keys() -> None:
+def test_only_another_way_to_sleep_replaces_the_old_ones_keys() -> None:
     way = {"driver": "ssh", "state": "off", "user": "root"}
+    assert setting_up.sleep(CONFIG, "web", way) == [setting_up.put("server.web.sleep", way)]
     changes = setting_up.sleep(CONFIG, "shop", way)
     assert setting_up.put("server.shop.sleep.user", "root") in changes
     assert all(change["where"].startswith("server.shop.sleep.") for change in changes)
@@ -121,15 +116,15 @@ def test_a_meter_replaces_those_of_its_server_and_no_others() -> None:
     }
 
 
+def test_without_a_meter_nothing_is_left_of_the_old_ones() -> None:
+    changes = setting_up.meter(CONFIG, "shop", {"kind": "none"})
+    assert changes == [{"op": "remove", "where": "meter.2"}]
+
+
 def test_an_estimate_is_a_meter_that_says_so_and_what_is_reckoned_with() -> None:
     changes = setting_up.meter(NEW, "web", {"kind": "estimate", "on_w": 40, "off_w": 2})
     assert setting_up.put("server.web.power.on_w", 40.0) in changes
     assert changes[-1]["value"]["driver"] == "simulated"
-
-
-def test_without_a_meter_nothing_is_left_of_the_old_ones() -> None:
-    changes = setting_up.meter(CONFIG, "shop", {"kind": "none"})
-    assert changes == [{"op": "remove", "where": "meter.2"}]
 
 
 WEB: dict[str, Any] = {
@@ -137,6 +132,9 @@ WEB: dict[str, Any] = {
     "hosts": ["www.a.example"],
     "https": {"mode": "none", "redirect": False, "hsts_s": 0},
 }
+
+
+MANY = [f"n{n}.example" for n in range(100)]
 
 
 def looked(port: str, *names: str, to: str = "") -> dict[str, Any]:
@@ -156,15 +154,11 @@ def test_what_a_look_says_of_https() -> None:
             looked("open", "WWW.a.example", "Shop.a.example", "*.a.example", "shop.a.example"),
             *((True, True, None, ["shop.a.example", "*.a.example"]),),
         ),
+        (looked("open", *MANY), (True, True, None, MANY[: setting_up.MOST_NAMES])),
         (looked("open", "<script>", "", "a b", "x" * 300, "*"), (True, True, None, [])),
     ):
         seen = setting_up.seen(found, WEB)
         assert (seen["known"], seen["answers"], seen["leads"], seen["names"]) == said, found
-
-
-def test_of_a_large_certificate_only_some_names_are_proposed() -> None:
-    names = [f"n{n}.example" for n in range(100)]
-    assert setting_up.seen(looked("open", *names), WEB)["names"] == names[: setting_up.MOST_NAMES]
 
 
 def test_a_choice_of_https_is_written() -> None:
@@ -256,6 +250,8 @@ def test_a_chosen_machine_becomes_the_server(admin: FlaskClient, new: Box) -> No
 
 
 def test_when_it_is_done_the_guide_is_gone_and_single_steps_stay(admin: FlaskClient) -> None:
+    early = admin.post("/api/setup/names", json={"hosts": []})
+    assert (early.status_code, "not chosen a server" in early.json["error"]) == (409, True)
     assert admin.put("/api/setup", json={"done": True}).status_code == 409
     choose(admin)
     assert admin.put("/api/setup", json={"done": True}).status_code == 200
@@ -401,12 +397,6 @@ def test_a_server_that_there_is_not_is_not_asked_after(admin: FlaskClient) -> No
         answer = admin.get("/api/setup/check", query_string={"server": server})
         assert answer.status_code == 404
         assert admin.post("/api/setup/key", json={"server": server}).status_code == 404
-
-
-def test_before_there_is_a_server_the_steps_say_so(admin: FlaskClient) -> None:
-    answer = admin.post("/api/setup/names", json={"hosts": []})
-    assert answer.status_code == 409
-    assert "You have not chosen a server" in answer.json["error"]
 
 
 def test_what_servers_draw_comes_with_its_source(admin: FlaskClient) -> None:

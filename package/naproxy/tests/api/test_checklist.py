@@ -120,18 +120,15 @@ def test_requests_prove_no_visitor_before_one_has_reached_the_servers_name() -> 
     assert found.how == Reason("overview.no_visitors", servers="web", days=7)
 
 
-def test_https_that_nobody_uses_is_set_up() -> None:
-    assert line("https", checklist(facts(ALL.replace('"box"', '"unused"')))).done
-
-
-def test_https_whose_certificate_is_missing_is_not() -> None:
-    given = facts(edge={**EDGE, "uncovered": ["www.example.org"]})
-    assert not line("https", checklist(given)).done
-
-
-def test_a_tariff_is_a_price() -> None:
+def test_a_line_is_done_by_what_it_asks_for() -> None:
     tariff = '[[tariff]]\nsince = "2026-01-01"\nprice_per_kwh = 0.3\n'
-    assert line("price", checklist(facts(ONE + tariff))).done
+    bare = {**EDGE, "uncovered": ["www.example.org"]}
+    for case, name, given, done in (
+        ("HTTPS that nobody uses", "https", facts(ALL.replace('"box"', '"unused"')), True),
+        ("a certificate that is missing", "https", facts(edge=bare), False),
+        ("a tariff is a price", "price", facts(ONE + tariff), True),
+    ):
+        assert line(name, checklist(given)).done is done, case
 
 
 def test_a_line_that_does_not_apply_stays_as_it_is_and_is_marked() -> None:

@@ -111,21 +111,17 @@ def test_what_somebody_typed_is_kept_where_it_is_what_was_measured(box: Box) -> 
     assert in_file(box) == MEASURED
 
 
-@pytest.mark.parametrize(
-    ("found", "no_fit", "code"),
-    [
+def test_what_was_not_measured_well_is_not_used(box: Box) -> None:
+    unsure = fit(43.3, 1.6, 170.7, sure=0.3)
+    for found, no_fit, code in (
         (None, NO_METER, "power.not_measured"),
-        (fit(43.3, 1.6, 170.7, sure=0.3), None, "power.not_sure"),
-    ],
-)
-def test_what_was_not_measured_well_is_not_used(
-    box: Box, found: dict[str, Any] | None, no_fit: Reason | None, code: str
-) -> None:
-    commissioned(box, found, no_fit=no_fit)
-    status, refused = box.post("power", replace=True)
-    assert (status, refused["code"]) == (409, code)
-    if no_fit:
-        assert refused["params"] == {"why": no_fit.plain()}
+        (unsure, None, "power.not_sure"),
+    ):
+        commissioned(box, found, no_fit=no_fit)
+        status, refused = box.post("power", replace=True)
+        assert (status, refused["code"]) == (409, code)
+        if no_fit:
+            assert refused["params"] == {"why": no_fit.plain()}
     assert in_file(box) == {}
 
 
@@ -163,16 +159,12 @@ def test_a_file_changed_by_hand_is_not_overwritten(box: Box) -> None:
 # The command
 
 
-def test_the_command_offers_what_was_measured(box: Box) -> None:
+def test_the_command_offers_what_was_measured_and_has_it_used(box: Box) -> None:
     commissioned(box, GOOD)
     said = box.naproxy("commission", "web", "--report").stdout
     assert "reckoned with: 43.3 W awake, 1.6 W asleep, 170.7 J for a sleep and a wake" in said
     assert said.rstrip().endswith("naproxy commission web --report --use")
     assert in_file(box) == {}
-
-
-def test_the_command_has_it_used(box: Box) -> None:
-    commissioned(box, GOOD)
     done = box.naproxy("commission", "web", "--report", "--use")
     assert done.returncode == 0, done.stderr
     assert done.stdout.rstrip().endswith(
@@ -193,12 +185,15 @@ def test_the_command_says_what_it_does_not_replace_and_how_to(box: Box) -> None:
     assert in_file(box) == MEASURED
 
 
-@pytest.mark.parametrize(
-    "words", [("--replace",), ("--use", "--no-wait"), ("--use", "--cancel"), ("--report", "--use")]
-)
-def test_the_command_refuses_what_makes_no_sense(box: Box, words: tuple[str, ...]) -> None:
+def test_the_command_refuses_what_makes_no_sense(box: Box) -> None:
     commissioned(box, None, no_fit=NO_METER)
-    refused = box.naproxy("commission", "web", *words)
-    assert refused.returncode == 1
-    assert refused.stderr.startswith("naproxy commission: ")
+    for words in (
+        ("--replace",),
+        ("--use", "--no-wait"),
+        ("--use", "--cancel"),
+        ("--report", "--use"),
+    ):
+        refused = box.naproxy("commission", "web", *words)
+        assert refused.returncode == 1, words
+        assert refused.stderr.startswith("naproxy commission: "), words
     assert in_file(box) == {}

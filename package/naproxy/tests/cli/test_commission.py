@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -153,7 +152,6 @@ def test_an_interrupt_cancels_it_and_it_ends_awake(make: Callable[..., Box]) -> 
         text=True,
     )
     box.wait(State.ASLEEP)
-    time.sleep(0.3)
     started.send_signal(signal.SIGINT)
     said, _ = started.communicate(timeout=20)
     assert said.splitlines()[-1] == "not armed: cancelled: The test was cancelled."
@@ -212,39 +210,31 @@ def test_a_plan_that_is_none_is_refused_and_nothing_begins(shared: Box) -> None:
         ({"cycles": 1.5}, "cycles"),
         ({"cycles": True}, "cycles"),
         ({"cycles": 10**9}, "cycles"),
-        ({"cycles": "5"}, "cycles"),
         ({"awake_s": -1}, "awake_s"),
         ({"awake_s": 1e300}, "awake_s"),
         ({"asleep_s": None}, "asleep_s"),
-        ({"asleep_s": []}, "asleep_s"),
         ({"cycle": 5}, "cycle"),
     ):
         status, answer = shared.post("commission", **body)
         assert (status, answer["where"]) == (400, where), body
-        assert shared.status()["commissioning"] is None, body
-
-
-def test_a_number_that_is_none_is_refused(shared: Box) -> None:
     for number in (b"NaN", b"Infinity", b"1e999"):
         body = b'{"awake_s": ' + number + b"}"
-        assert shared.call("POST", "/v1/servers/web/commission", body)[0] == 400
+        assert shared.call("POST", "/v1/servers/web/commission", body)[0] == 400, number
     assert shared.status()["commissioning"] is None
 
 
 def test_what_never_began_cannot_be_told_or_cancelled(shared: Box) -> None:
-    assert shared.call("GET", "/v1/servers/web/commission")[0] == 404
-    assert shared.call("DELETE", "/v1/servers/web/commission")[0] == 409
-    assert shared.call("GET", "/v1/servers/nope/commission")[0] == 404
-    assert shared.call("DELETE", "/v1/servers/web/wake")[0] in (404, 405)
+    for method, target, refused in (
+        ("GET", "web/commission", 404),
+        ("DELETE", "web/commission", 409),
+        ("GET", "nope/commission", 404),
+        ("DELETE", "web/wake", 405),
+    ):
+        assert shared.call(method, f"/v1/servers/{target}")[0] == refused, target
     told = shared.naproxy("commission", "web", "--report")
-    assert told.returncode == 1
-    assert "It was never tested" in told.stderr
-
-
-def test_the_status_says_why_it_does_not_sleep_by_itself(shared: Box) -> None:
-    said = shared.naproxy("status").stdout
+    assert (told.returncode, "It was never tested" in told.stderr) == (1, True)
     why = Reason("server.not_commissioned", server="web")
-    assert f"does not sleep by itself: {why}" in said
+    assert f"does not sleep by itself: {why}" in shared.naproxy("status").stdout
 
 
 def test_the_table_has_watts_and_joules_with_their_intervals() -> None:

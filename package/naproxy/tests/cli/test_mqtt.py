@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +51,13 @@ def test_the_payload_has_the_names_and_units_of_the_export() -> None:
     assert told["state"] == "asleep"
     assert told["reason"] == "Nobody had needed it for 63 s."
     assert told["alert"] is None
+    alerted = status(None)
+    why = Reason("server.still_not_up", why=own_words("it draws 0 W"))
+    alerted["servers"][0]["alert"] = why.plain()
+    said = dict(mqtt.states(alerted, "naproxy"))
+    alert = json.loads(said["naproxy/server/web"])["alert"]
+    assert alert == "It is still not up: it draws 0 W."
+    assert json.loads(said["naproxy/meter/bench"])["power_w"] is None  # silent is not 0
 
 
 def test_a_certificate_tells_when_it_ends_and_is_called_by_its_first_name() -> None:
@@ -59,19 +65,6 @@ def test_a_certificate_tells_when_it_ends_and_is_called_by_its_first_name() -> N
     assert told == {"not_after_s": 1.8e9, "names": CERTIFICATE["names"]}
     sensors = [json.loads(text) for _, text in mqtt.discovery(status(), Mqtt(), "box")]
     assert "certificate of shop.example ends" in [sensor["name"] for sensor in sensors]
-
-
-def test_an_alert_is_told_in_words() -> None:
-    alerted = status()
-    why = Reason("server.still_not_up", why=own_words("it draws 0 W"))
-    alerted["servers"][0]["alert"] = why.plain()
-    told = json.loads(dict(mqtt.states(alerted, "naproxy"))["naproxy/server/web"])
-    assert told["alert"] == "It is still not up: it draws 0 W."
-
-
-def test_a_silent_meter_says_null_not_0(tmp_path: Path) -> None:
-    said = dict(mqtt.states(status(None), "naproxy"))
-    assert json.loads(said["naproxy/meter/bench"])["power_w"] is None
 
 
 def test_discovery_names_each_sensor_once_and_where_it_is() -> None:
@@ -142,10 +135,11 @@ def box(tmp_path: Path, broker: Broker) -> Iterator[Box]:
 
 
 @pytest.fixture
-def teller(box: Box) -> Iterator["subprocess.Popen[bytes]"]:
+def teller(box: Box, broker: Broker) -> Iterator["subprocess.Popen[bytes]"]:
     control = str(box.run_dir / "control.sock")
     command = [sys.executable, "-m", "naproxy.cli", "mqtt", "--config", str(box.file)]
     process = subprocess.Popen([*command, "--socket", control])
+    wait_for("online", lambda: broker.retained("naproxy/status") == "online")
     yield process
     if process.poll() is None:
         process.kill()
@@ -157,7 +151,6 @@ class TestWithARealBroker:
     pytestmark = real
 
     def test_a_listener_is_told_the_state_and_its_changes(self, box: Box, broker: Broker) -> None:
-        wait_for("online", lambda: broker.retained("naproxy/status") == "online")
         sensor = json.loads(broker.retained("homeassistant/sensor/naproxy_server_web_state/config"))
         assert json.loads(broker.retained(sensor["state_topic"]))["state"] == "awake"
         box.sleep()
@@ -167,7 +160,6 @@ class TestWithARealBroker:
         )
 
     def test_it_says_goodbye(self, broker: Broker, teller: "subprocess.Popen[bytes]") -> None:
-        wait_for("online", lambda: broker.retained("naproxy/status") == "online")
         teller.send_signal(signal.SIGTERM)
         assert teller.wait(PATIENCE_S) == 0
         assert broker.retained("naproxy/status") == "offline"
@@ -175,14 +167,11 @@ class TestWithARealBroker:
     def test_when_it_is_killed_the_broker_says_so(
         self, broker: Broker, teller: "subprocess.Popen[bytes]"
     ) -> None:
-        wait_for("online", lambda: broker.retained("naproxy/status") == "online")
         teller.kill()
         wait_for("offline", lambda: broker.retained("naproxy/status") == "offline")
 
     def test_a_broker_that_goes_and_comes_is_found_again(self, broker: Broker) -> None:
-        wait_for("online", lambda: broker.retained("naproxy/status") == "online")
-        broker.stop()
-        time.sleep(1.5)
+        broker.stop()  # and with it what it retained
         broker.start()
         wait_for("online", lambda: broker.retained("naproxy/status") == "online")
 
