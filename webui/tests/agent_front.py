@@ -15,6 +15,8 @@ from urllib.parse import urlencode
 from box import Box
 from server import PASSWORD, Lighttpd, WebUi
 
+__all__ = ["PASSWORD", "Front", "by_agent", "call", "paste"]
+
 
 def call(box: Box, method: str, path: str, body: Any = None) -> Any:
     status, answer = box.call(method, path, json.dumps(body).encode() if body is not None else b"")

@@ -109,6 +109,12 @@ def stranger(app: Flask) -> FlaskClient:
     return made
 
 
+def speak(client: FlaskClient, language: str) -> None:
+    """Have its user read this language from now on."""
+    answer = client.put("/api/account/language", json={"language": language})
+    assert answer.status_code == 200
+
+
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     """The administrator's browser, logged in; what it sends is what our pages send."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from box import Box, wait_for
 from certificates import Authority, Issued, encrypted
+from conftest import speak
 from flask import Flask
 from flask.testing import FlaskClient
 from history_past import as_declared
@@ -56,11 +57,6 @@ def page(client: FlaskClient) -> str:
     answer = client.get("/settings/https")
     assert answer.status_code == 200, answer.text
     return answer.text
-
-
-def speak(app: Flask, language: str) -> None:
-    users = app.extensions["naproxy_keys"].users
-    users.set_language(users.all()[0], language)
 
 
 def serve(box: Box, more: str = "") -> None:
@@ -136,7 +132,7 @@ def test_no_answer_or_page_has_a_key(box: Box, client: FlaskClient, authority: A
 
 
 def test_what_is_wrong_is_said_in_words_with_its_field(
-    app: Flask, box: Box, client: FlaskClient, authority: Authority
+    box: Box, client: FlaskClient, authority: Authority
 ) -> None:
     good = authority.issue("one.example")
     sent, other = body(authority, good), authority.issue("x.example")
@@ -153,7 +149,7 @@ def test_what_is_wrong_is_said_in_words_with_its_field(
         (body(authority, other), "pem", ("is for x.example", "x.example")),
     ]
     for language in ("en", "de"):
-        speak(app, language)
+        speak(client, language)
         for given, where, words in table:
             for answer in (client.post("/api/certificates/check", json=given), send(client, given)):
                 assert (answer.status_code, answer.json["where"]) == (422, where), answer.text
@@ -254,7 +250,7 @@ def ended(client: FlaskClient, name: str = "issued") -> Any:
 
 @pytest.mark.skipif(not shutil.which("uacme"), reason="uacme not installed")
 def test_a_trial_of_what_is_not_configured_says_what_is_wrong_in_a_sentence(
-    app: Flask, box: Box, client: FlaskClient
+    box: Box, client: FlaskClient
 ) -> None:
     serve(box)
     before = box.file.read_bytes()
@@ -262,7 +258,7 @@ def test_a_trial_of_what_is_not_configured_says_what_is_wrong_in_a_sentence(
     begun = renew(client, {"staging": True, "changes": [AGREED, nobody, ADDED]})
     assert begun.status_code == 202, begun.text
     for language, words in (("en", "The issuer could not"), ("de", "Der Aussteller ist nicht")):
-        speak(app, language)
+        speak(client, language)
         job = ended(client)
         assert job["state"] == "failed", language
         assert job["error"]["error"].startswith(words), language

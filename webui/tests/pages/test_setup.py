@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from box import Box, wait_for
-from conftest import browser
+from conftest import browser, speak
 from fitted import commissioned, fit
 from flask import Flask
 from flask.testing import FlaskClient
@@ -212,11 +211,10 @@ def test_who_may_only_look_is_not_led_there(app: Flask, new: Box) -> None:
     assert browser(app, "vera", "viewer").get("/").status_code == 200
 
 
-def test_every_step_has_a_page_in_both_languages(app: Flask, admin: FlaskClient) -> None:
+def test_every_step_has_a_page_in_both_languages(admin: FlaskClient) -> None:
     for language in ("en", "de"):
+        speak(admin, language)
         for step in setting_up.STEPS:
-            users = app.extensions["naproxy_keys"].users
-            users.set_language(users.all()[0], language)
             page = admin.get(f"/setup/{step}")
             assert page.status_code == 200, (step, language)
             assert f'<html lang="{language}"' in page.text, (step, language)
@@ -292,28 +290,26 @@ def test_a_bad_step_is_refused_in_words_and_changes_nothing(admin: FlaskClient, 
         assert new.call("GET", "/v1/config")[1] == before, (path, body)
 
 
-def test_a_bad_plan_is_refused_in_both_languages(app: Flask, admin: FlaskClient) -> None:
+def test_a_bad_plan_is_refused_in_both_languages(admin: FlaskClient) -> None:
     for field, value, words in (
         ("cycles", 51, ("must be at most 50", "darf höchstens 50 sein")),
         ("cycles", 4.5, ("must be a whole number", "muss eine ganze Zahl sein")),
         ("pause_s", 0, ("must be at least 1", "muss mindestens 1 sein")),
         ("pause_s", "long", ("must be a number", "muss eine Zahl sein")),
     ):
-        users = app.extensions["naproxy_keys"].users
         for language, expected in zip(("en", "de"), words, strict=True):
-            users.set_language(users.all()[0], language)
+            speak(admin, language)
             answer = admin.post("/api/setup/proof", json={field: value})
             assert answer.status_code == 400, (field, value)
             assert answer.json == {"error": expected, "where": field}, (field, value)
 
 
-def test_why_a_look_failed_is_said_in_ones_language(app: Flask, admin: FlaskClient) -> None:
+def test_why_a_look_failed_is_said_in_ones_language(admin: FlaskClient) -> None:
     assert admin.post("/api/setup/look", json={"address": "127.0.0.1"}).status_code == 202
-    users = app.extensions["naproxy_keys"].users
     for language, words in (("en", "the box's own address"), ("de", "die Adresse der Box selbst")):
-        users.set_language(users.all()[0], language)
-        while (job := json.loads(admin.get("/api/setup/look").text))["state"] == "running":
-            time.sleep(0.05)
+        speak(admin, language)
+        wait_for("the look", lambda: admin.get("/api/setup/look").json["state"] != "running")
+        job = admin.get("/api/setup/look").json
         assert job["error"]["code"] == "setup.own_address"
         assert words in job["error"]["error"]
 
@@ -408,11 +404,8 @@ NO_WAY = Reason("server.cannot_sleep", why=Reason("sleep.no_way"))
 RESTLESS = Reason("server.did_not_stay_asleep", times=3, why=own_words("<b>it</b>"))
 
 
-def test_why_a_proof_ended_is_said_in_ones_language(
-    app: Flask, admin: FlaskClient, new: Box
-) -> None:
-    users = app.extensions["naproxy_keys"].users
-    users.set_language(users.all()[0], "de")
+def test_why_a_proof_ended_is_said_in_ones_language(admin: FlaskClient, new: Box) -> None:
+    speak(admin, "de")
     server = choose(admin).json["server"]
     for reason, said in (
         (Reason("server.woke_every_time", times=5), "Er ist 5 Mal aufgewacht."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 import pytest
-from flask import Flask
+from conftest import speak
 from flask.testing import FlaskClient
 
 pytestmark = pytest.mark.usefixtures("box")
@@ -42,10 +42,9 @@ def test_what_needs_an_image_is_refused_in_words(client: FlaskClient) -> None:
         assert answer.json["error"], path
 
 
-def test_why_it_is_not_updated_is_said_in_ones_language(app: Flask, client: FlaskClient) -> None:
-    users = app.extensions["naproxy_keys"].users
+def test_why_it_is_not_updated_is_said_in_ones_language(client: FlaskClient) -> None:
     for language, words in (("en", "is not updated by images"), ("de", "wird nicht durch Images")):
-        users.set_language(users.all()[0], language)
+        speak(client, language)
         told = client.get("/api/update").json
         assert told is not None
         assert (told["supported"], told["job"]["phase"]) == (False, "none")
