@@ -148,13 +148,8 @@ def test_every_text_is_used() -> None:
     assert left == []
 
 
-def test_what_is_not_there_is_said_as_json_to_programs(client: FlaskClient) -> None:
-    answer = client.get("/api/nothing")
-    assert answer.status_code == 404
+def test_what_is_not_there_is_said_as_json_or_as_a_page(client: FlaskClient) -> None:
+    answer, page = client.get("/api/nothing"), client.get("/nothing")
+    assert (answer.status_code, page.status_code) == (404, 404)
     assert answer.json["error"]
-
-
-def test_what_is_not_there_is_said_as_a_page_to_people(client: FlaskClient) -> None:
-    answer = client.get("/nothing")
-    assert answer.status_code == 404
-    assert "<h1>" in answer.text
+    assert "<h1>" in page.text

