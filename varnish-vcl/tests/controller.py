@@ -2,28 +2,48 @@
 
 controller.py PAGETOOL DIR [AFTER_S]
 
-Binds DIR/wake.sock. Of each datagram server, reason, class and path go to DIR/wakes, as
-one line; whom of a search engine it refused goes to DIR/refused. With AFTER_S the server's
-state becomes awake that many seconds after the first datagram that asks for it.
+Binds DIR/wake.sock and returns; a child serves until the test and so DIR is over. Of each
+datagram server, reason, class and path go to DIR/wakes, as one line; whom of a search engine
+it refused goes to DIR/refused. With AFTER_S the server's state becomes awake that many seconds
+after the first datagram that asks for it.
 """
 
+import os
 import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+
+MOST_S = 120.0
+"""A test that failed may leave its folder."""
 
 
 def main() -> None:
-    """Serve until killed."""
-    pagetool, run_dir = sys.argv[1], Path(sys.argv[2])
+    """Bind, and serve in the background."""
+    run_dir = Path(sys.argv[2])
     after_s = float(sys.argv[3]) if len(sys.argv) > 3 else None
-    woken = set()
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     sock.bind(str(run_dir / "wake.sock"))
     (run_dir / "wake.sock").chmod(0o666)
-    while True:
-        kind, *lines = sock.recv(2048).decode().splitlines()
+    if os.fork() == 0:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for fd in range(3):
+            os.dup2(nowhere, fd)
+        serve(sock, sys.argv[1], run_dir, after_s)
+
+
+def serve(sock: socket.socket, pagetool: str, run_dir: Path, after_s: float | None) -> None:
+    """Take datagrams while the test runs."""
+    woken = set()
+    end_s = time.monotonic() + MOST_S
+    sock.settimeout(1)
+    while run_dir.exists() and time.monotonic() < end_s:
+        try:
+            kind, *lines = sock.recv(2048).decode().splitlines()
+        except TimeoutError:
+            continue
         fields = dict(line.split("=", 1) for line in lines)
         if kind == "naproxy-refused 1":
             with (run_dir / "refused").open("a") as refused:

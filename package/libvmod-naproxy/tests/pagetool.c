@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,7 +40,8 @@ static const char usage[] =
     "       pagetool DIR notice TEXT\n"
     "       pagetool DIR heartbeat [MAX_MS]\n"
     "       pagetool DIR get SERVER KEY\n"
-    "       pagetool DIR wait SERVER KEY VALUE [SECONDS]\n"
+    "       pagetool DIR wait SERVER KEY=VALUE...\n"
+    "       pagetool DIR ask ADDRESS PORT [EXPECTED] <CASES\n"
     "       pagetool DIR events\n"
     "       pagetool DIR stored\n"
     "       pagetool DIR clients\n"
@@ -183,6 +185,15 @@ make_file(const char *dir, const char *name, const void *head, size_t headlen,
 		err(1, "%s", temp);
 	if (rename(temp, path) != 0)
 		err(1, "%s", path);
+}
+
+static bool
+exists(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof path, "%s/%s", dir, name);
+	return (access(path, F_OK) == 0);
 }
 
 static void
@@ -652,25 +663,34 @@ get(const struct naproxy_page *page, const struct naproxy_server *s, char *key)
 		(void)printf("%" PRIu64 "\n", get_number(page, s, key));
 }
 
-/* Until KEY is VALUE; an hour's test would be a wrong one. */
+/* Until each KEY has been VALUE. */
 static void
 await(const struct naproxy_page *page, const struct naproxy_server *s,
     int argc, char **argv)
 {
 	const struct timespec pause = { 0, 5000000 };
 	uint64_t until, value, now;
-	char key[64];
+	char key[64], *said;
+	int i;
 
-	value = number(argv[1], UINT64_MAX);
-	until = now_us() + (argc > 2 ? number(argv[2], 3600) : 10) * 1000000;
-	do {
-		text(key, sizeof key, argv[0]);
-		now = get_number(page, s, key);
-		if (now == value)
-			return;
-		(void)nanosleep(&pause, NULL);
-	} while (now_us() < until);
-	errx(1, "%s stays %" PRIu64, argv[0], now);
+	until = now_us() + 20000000;
+	for (i = 0; i < argc; i++) {
+		said = strchr(argv[i], '=');
+		if (said == NULL)
+			errx(1, "not KEY=VALUE: %s", argv[i]);
+		*said++ = '\0';
+		value = number(said, UINT64_MAX);
+		for (;;) {
+			text(key, sizeof key, argv[i]);
+			now = get_number(page, s, key);
+			if (now == value)
+				break;
+			if (now_us() > until)
+				errx(1, "%s stays %" PRIu64 ", not %s",
+				    argv[i], now, said);
+			(void)nanosleep(&pause, NULL);
+		}
+	}
 }
 
 static const char *
@@ -835,6 +855,134 @@ listen_magic(uint16_t port, uint64_t count)
 	}
 }
 
+/*--------------------------------------------------------------------
+ * Asking. Each line is a case, a request and what its answer must have:
+ *
+ *	METHOD URL [ | HEADER: VALUE]... => STATUS [ | HEADER: VALUE]...
+ *
+ * `!HEADER` means that the answer has no such header, `~TEXT` that its body
+ * has this text, `*` any status. Without `=>` the EXPECTED of the command line
+ * counts. A request has a Host if it does not say one itself; each has its own
+ * connection.
+ */
+
+static char *
+ask_next(char **list)
+{
+	char *item = *list, *end;
+
+	if (item == NULL)
+		return (NULL);
+	end = strstr(item, " | ");
+	*list = end == NULL ? NULL : end + 3;
+	if (end != NULL)
+		*end = '\0';
+	return (item);
+}
+
+static FILE *
+ask_connect(const char *address, const char *port)
+{
+	struct sockaddr_in sin;
+	FILE *f;
+	int fd;
+
+	memset(&sin, 0, sizeof sin);
+	sin.sin_family = AF_INET;
+	sin.sin_port = htons((uint16_t)number(port, 65535));
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (inet_pton(AF_INET, address, &sin.sin_addr) != 1 || fd < 0 ||
+	    connect(fd, (struct sockaddr *)&sin, sizeof sin) != 0)
+		err(1, "%s:%s", address, port);
+	f = fdopen(fd, "r+");
+	if (f == NULL)
+		err(1, "fdopen");
+	return (f);
+}
+
+static void
+ask(FILE *f, char *request, char *answer, size_t size)
+{
+	bool host = false;
+	char *item;
+	size_t len;
+
+	item = ask_next(&request);
+	if (item == NULL)
+		errx(1, "no request");
+	(void)fprintf(f, "%s HTTP/1.1\r\n", item);
+	while ((item = ask_next(&request)) != NULL) {
+		host = host || !strncasecmp(item, "Host:", 5);
+		(void)fprintf(f, "%s\r\n", item);
+	}
+	(void)fprintf(f, "%sConnection: close\r\n\r\n",
+	    host ? "" : "Host: 127.0.0.1\r\n");
+	(void)fflush(f);
+	len = fread(answer, 1, size - 1, f);
+	answer[len] = '\0';
+	(void)fclose(f);
+}
+
+/* Does the head have a line that begins, or is, like this? */
+static bool
+ask_line(const char *head, const char *text, bool whole)
+{
+	const size_t len = strlen(text);
+	const char *p;
+
+	for (p = head; (p = strstr(p, "\r\n")) != NULL; ) {
+		p += 2;
+		if (!strncasecmp(p, text, len) && (!whole ||
+		    p[len + strspn(p + len, " ")] == '\r'))
+			return (true);
+	}
+	return (false);
+}
+
+static bool
+ask_has(char *head, const char *body, const char *item)
+{
+	char name[64];
+
+	if (*item == '~')
+		return (strstr(body, item + 1) != NULL);
+	if (*item == '!') {
+		(void)snprintf(name, sizeof name, "%s:", item + 1);
+		return (!ask_line(head, name, false));
+	}
+	if (strchr(item, ':') != NULL)
+		return (ask_line(head, item, true));
+	return (*item == '*' || !strncmp(head + strcspn(head, " ") + 1, item,
+	    strlen(item)));
+}
+
+static void
+ask_all(const char *address, const char *port, const char *expected)
+{
+	static char answer[65536];
+	char *line = NULL, *request, *list, *item, *body;
+	size_t size = 0;
+	ssize_t len;
+
+	while ((len = getline(&line, &size, stdin)) > 0) {
+		line[len - 1] = '\0';
+		list = strstr(line, " => ");
+		if (list != NULL)
+			*list = '\0';
+		list = strdup(list == NULL ? expected : list + 4);
+		request = strdup(line);
+		ask(ask_connect(address, port), request, answer, sizeof answer);
+		body = strstr(answer, "\r\n\r\n");
+		if (body == NULL)
+			errx(1, "%s: no answer", line);
+		body[2] = '\0';
+		while ((item = ask_next(&list)) != NULL)
+			if (!ask_has(answer, body + 3, item))
+				errx(1, "%s: not %s, but\n%s", line, item,
+				    answer);
+	}
+}
+
 /*--------------------------------------------------------------------*/
 
 int
@@ -873,6 +1021,12 @@ main(int argc, char **argv)
 		    sizeof (struct naproxy_stores)));
 		return (0);
 	}
+	if (!strcmp(what, "ask") && (argc == 2 || argc == 3)) {
+		ask_all(argv[0], argv[1], argc == 3 ? argv[2] : "");
+		return (0);
+	}
+	if (!strcmp(what, "set") && !exists(dir, "page"))
+		create(dir);
 	page = map_file(dir, "page", sizeof *page);
 	if (!strcmp(what, "heartbeat")) {
 		if (argc > 0)
@@ -902,7 +1056,7 @@ main(int argc, char **argv)
 			s = new_server(page, argv[0]);
 		set(page, s, argc - 1, argv + 1);
 	} else if ((!strcmp(what, "get") && argc == 2) ||
-	    (!strcmp(what, "wait") && argc > 2)) {
+	    (!strcmp(what, "wait") && argc > 1)) {
 		s = find_server(page, argv[0]);
 		if (s == NULL)
 			errx(1, "no such server: %s", argv[0]);
