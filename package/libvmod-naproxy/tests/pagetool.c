@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include <arpa/inet.h>
 #include <linux/futex.h>
@@ -41,7 +42,7 @@ static const char usage[] =
     "       pagetool DIR heartbeat [MAX_MS]\n"
     "       pagetool DIR get SERVER KEY\n"
     "       pagetool DIR wait SERVER KEY=VALUE...\n"
-    "       pagetool DIR ask ADDRESS PORT [EXPECTED] <CASES\n"
+    "       pagetool DIR ask|together ADDRESS PORT [EXPECTED [HEADERS]] <CASES\n"
     "       pagetool DIR events\n"
     "       pagetool DIR stored\n"
     "       pagetool DIR clients\n"
@@ -862,8 +863,8 @@ listen_magic(uint16_t port, uint64_t count)
  *
  * `!HEADER` means that the answer has no such header, `~TEXT` that its body
  * has this text, `*` any status. Without `=>` the EXPECTED of the command line
- * counts. A request has a Host if it does not say one itself; each has its own
- * connection.
+ * counts. Each request has its HEADERS, too, and a Host if none is said, on a
+ * connection of its own.
  */
 
 static char *
@@ -957,30 +958,52 @@ ask_has(char *head, const char *body, const char *item)
 }
 
 static void
-ask_all(const char *address, const char *port, const char *expected)
+ask_case(const char *address, const char *port, const char *expected,
+    const char *headers, char *line)
 {
 	static char answer[65536];
-	char *line = NULL, *request, *list, *item, *body;
+	char *request, *list, *item, *body;
+
+	list = strstr(line, " => ");
+	if (list != NULL)
+		*list = '\0';
+	list = strdup(list == NULL ? expected : list + 4);
+	if (asprintf(&request, "%s%s%s", line, *headers == '\0' ? "" : " | ",
+	    headers) < 0)
+		err(1, "asprintf");
+	ask(ask_connect(address, port), request, answer, sizeof answer);
+	body = strstr(answer, "\r\n\r\n");
+	if (body == NULL)
+		errx(1, "%s: no answer", line);
+	body[2] = '\0';
+	while ((item = ask_next(&list)) != NULL)
+		if (!ask_has(answer, body + 3, item))
+			errx(1, "%s: not %s, but\n%s", line, item, answer);
+}
+
+/* One case after the other, or all at the same time. */
+static void
+ask_all(const char *address, const char *port, const char *expected,
+    const char *headers, bool together)
+{
+	char *line = NULL;
 	size_t size = 0;
 	ssize_t len;
+	int status;
+	pid_t pid;
 
 	while ((len = getline(&line, &size, stdin)) > 0) {
 		line[len - 1] = '\0';
-		list = strstr(line, " => ");
-		if (list != NULL)
-			*list = '\0';
-		list = strdup(list == NULL ? expected : list + 4);
-		request = strdup(line);
-		ask(ask_connect(address, port), request, answer, sizeof answer);
-		body = strstr(answer, "\r\n\r\n");
-		if (body == NULL)
-			errx(1, "%s: no answer", line);
-		body[2] = '\0';
-		while ((item = ask_next(&list)) != NULL)
-			if (!ask_has(answer, body + 3, item))
-				errx(1, "%s: not %s, but\n%s", line, item,
-				    answer);
+		pid = together ? fork() : 0;
+		if (pid > 0)
+			continue;
+		ask_case(address, port, expected, headers, line);
+		if (together)
+			_exit(0);
 	}
+	while (wait(&status) > 0)
+		if (status != 0)
+			exit(1);
 }
 
 /*--------------------------------------------------------------------*/
@@ -1021,8 +1044,10 @@ main(int argc, char **argv)
 		    sizeof (struct naproxy_stores)));
 		return (0);
 	}
-	if (!strcmp(what, "ask") && (argc == 2 || argc == 3)) {
-		ask_all(argv[0], argv[1], argc == 3 ? argv[2] : "");
+	if ((!strcmp(what, "ask") || !strcmp(what, "together")) && argc >= 2 &&
+	    argc <= 4) {
+		ask_all(argv[0], argv[1], argc > 2 ? argv[2] : "",
+		    argc > 3 ? argv[3] : "", *what == 't');
 		return (0);
 	}
 	if (!strcmp(what, "set") && !exists(dir, "page"))
