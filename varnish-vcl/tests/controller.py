@@ -20,6 +20,27 @@ MOST_S = 120.0
 """A test that failed may leave its folder."""
 
 
+class TestOver:
+    """Whether the test is over, whose folder this is."""
+
+    def __init__(self, folder: Path) -> None:
+        """It begins now."""
+        self.folder, self.end_s = folder, time.monotonic() + MOST_S
+
+    def __call__(self) -> bool:
+        """Say it now."""
+        return time.monotonic() > self.end_s or not self.folder.exists()
+
+
+def go_on_behind() -> None:
+    """Return in a child; the process that was called ends, and so does what waits for it."""
+    if os.fork() != 0:
+        os._exit(0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(nowhere, fd)
+
+
 def main() -> None:
     """Bind, and serve in the background."""
     run_dir = Path(sys.argv[2])
@@ -27,19 +48,15 @@ def main() -> None:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     sock.bind(str(run_dir / "wake.sock"))
     (run_dir / "wake.sock").chmod(0o666)
-    if os.fork() == 0:
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for fd in range(3):
-            os.dup2(nowhere, fd)
-        serve(sock, sys.argv[1], run_dir, after_s)
+    go_on_behind()
+    serve(sock, sys.argv[1], run_dir, after_s)
 
 
 def serve(sock: socket.socket, pagetool: str, run_dir: Path, after_s: float | None) -> None:
     """Take datagrams while the test runs."""
-    woken = set()
-    end_s = time.monotonic() + MOST_S
+    woken, over = set(), TestOver(run_dir)
     sock.settimeout(1)
-    while run_dir.exists() and time.monotonic() < end_s:
+    while not over():
         try:
             kind, *lines = sock.recv(2048).decode().splitlines()
         except TimeoutError:
