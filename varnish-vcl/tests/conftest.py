@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +17,22 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 VMOD_DIR = ROOT / "build/libvmod-naproxy"
 
+PATIENCE_S = 60.0
+
 sys.path.insert(0, str(ROOT / "varnish-vcl"))
+
+
+def until(true: Callable[[], object], what: str) -> None:
+    """Wait for something that stays true."""
+    end_s = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < end_s, f"waited for {what}"
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
 
 
 class Site(socketserver.StreamRequestHandler):
@@ -75,14 +90,10 @@ class Box:
             ],
             stdout=subprocess.DEVNULL,
         )
-        for _ in range(200):
-            if self.process.poll() is None and "in state running" in self.adm("status"):
-                lines = self.adm("debug.listen_address").splitlines()
-                ports = [line.split()[-1] for line in lines if line]
-                self.port, self.proxied = (int(port) for port in ports if port.isdecimal())
-                return
-            time.sleep(0.1)
-        raise RuntimeError("varnishd did not start")
+        until(lambda: "in state running" in self.adm("status"), "varnishd to start")
+        lines = self.adm("debug.listen_address").splitlines()
+        ports = [line.split()[-1] for line in lines if line]
+        self.port, self.proxied = (int(port) for port in ports if port.isdecimal())
 
     def tool(self, *args: str) -> None:
         subprocess.run([VMOD_DIR / "pagetool", self.run, *args], check=True)

@@ -2,7 +2,8 @@
 
 site.py FOLDER: its port is in FOLDER/port when it returns; a child serves until the test and so
 FOLDER is over. Requests are in FOLDER/heard. `Answer: Status: 404 & Expires: 0` in a request are
-status and headers of its answer; without it that may be kept for a minute.
+status and headers of its answer; without it that may be kept for a minute. The body is
+`answer 3.` for the third request.
 """
 
 import socket
@@ -12,13 +13,14 @@ from pathlib import Path
 from controller import TestOver, go_on_behind
 
 
-def answer_to(head: str) -> bytes:
+def answer_to(head: str, number: int) -> bytes:
     """Return what the request's `Answer` says."""
     asked = [line[8:].split(" & ") for line in head.split("\r\n") if line.startswith("Answer: ")]
     lines = asked[0] if asked else ["Cache-Control: max-age=60"]
     status = "".join(line[8:] for line in lines if line.startswith("Status: ")) or "200"
     lines = [line for line in lines if not line.startswith("Status: ")]
-    body = "Content-Length: 1\r\n\r\na"
+    text = f"answer {number}."
+    body = f"Content-Length: {len(text)}\r\n\r\n{text}"
     if "Transfer-Encoding: chunked" in lines:
         body = f"\r\n3e8\r\n{'x' * 1000}\r\n0\r\n\r\n"
     first = f"HTTP/1.1 {status} Said"
@@ -32,7 +34,7 @@ def main() -> None:
         (folder / "port").write_text(str(listener.getsockname()[1]))
         go_on_behind()
         listener.settimeout(1)
-        over = TestOver(folder)
+        over, number = TestOver(folder), 0
         while not over():
             try:
                 connection, _ = listener.accept()
@@ -44,7 +46,8 @@ def main() -> None:
                     head += data
                 heard.write(head)
                 heard.flush()
-                connection.sendall(answer_to(head.decode("latin-1")))
+                number += 1
+                connection.sendall(answer_to(head.decode("latin-1"), number))
 
 
 if __name__ == "__main__":

@@ -129,12 +129,11 @@ def test_the_waiting_page_is_the_same_whatever_is_asked(asleep: Box) -> None:
         assert page(f"/{text.replace(' ', '')}", Referer=text, Cookie=text) == plain
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_the_status_path_repeats_nothing(asleep: Box, payload: bytes) -> None:
-    value = payload.decode("latin-1").encode("ascii", "ignore").decode()
-    status, _, body = asleep.get(f"/.naproxy/status?{value.replace(' ', '')}", X=value)
-    assert status == 200
-    assert MARK not in body
+def test_the_status_path_repeats_nothing(asleep: Box) -> None:
+    for payload in PAYLOADS:
+        value = payload.decode("latin-1").encode("ascii", "ignore").decode()
+        status, _, body = asleep.get(f"/.naproxy/status?{value.replace(' ', '')}", X=value)
+        assert (status, MARK in body) == (200, False), payload
 
 
 @hostile

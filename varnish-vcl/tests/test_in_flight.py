@@ -6,13 +6,13 @@ import socket
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Box
+from conftest import ROOT, Box, until
 
 MOST = 400
 """Requests in flight on a box with 512 MB."""
@@ -24,7 +24,6 @@ HELD_MB = 60.0
 """What 500 requests that wait may add to Varnish's memory."""
 
 BIG = 8_000_000  # more than a socket on loopback takes
-PATIENCE_S = 20.0
 AT_ONCE_S = 2.0
 
 
@@ -113,13 +112,6 @@ def in_flight(box: Box) -> int:
     return sum(int(number) for number in re.findall(r"in_flight=(\d+)", done))
 
 
-def until(true: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end, f"waited for {what}"
-        time.sleep(0.05)
-
-
 def worker_mb(box: Box) -> float:
     """Resident memory of varnishd's worker."""
     children = Path(f"/proc/{box.process.pid}/task/{box.process.pid}/children").read_text()
@@ -183,27 +175,19 @@ def others_are_served(box: Box) -> None:
 
 
 SLOW_POST = head("POST /form", "Content-Length: 1000") + b"a"
+FLOODS = {
+    "slow posts": (320, SLOW_POST, 0),
+    "silent websockets": (610, head("GET /ws", "Upgrade: websocket", "Connection: upgrade"), 0),
+    "readers that stop": (610, head("GET /big"), 4096),
+}
 
 
-def test_slow_posts_of_one_address_leave_room_for_others(box: Box) -> None:
-    with flood(box, 320, SLOW_POST) as sockets:
-        until(lambda: in_flight(box) == MOST // 2, "the posts")
-        until(lambda: refused(sockets) == 320 - MOST // 2, "the others to be refused")
-        others_are_served(box)
-
-
-def test_silent_websockets_of_one_address_leave_room_for_others(box: Box) -> None:
-    upgrade = head("GET /ws", "Upgrade: websocket", "Connection: upgrade")
-    with flood(box, 610, upgrade) as sockets:
-        until(lambda: in_flight(box) == MOST // 2, "the WebSockets")
-        until(lambda: refused(sockets) == 610 - MOST // 2, "the others to be refused")
-        others_are_served(box)
-
-
-def test_readers_that_stop_leave_room_for_others(box: Box) -> None:
-    with flood(box, 610, head("GET /big"), receive=4096) as sockets:
-        until(lambda: in_flight(box) == MOST // 2, "the readers")
-        until(lambda: refused(sockets) == 610 - MOST // 2, "the others to be refused")
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_of_one_address_leaves_room_for_others(box: Box, name: str) -> None:
+    count, request, receive = FLOODS[name]
+    with flood(box, count, request, receive) as sockets:
+        until(lambda: in_flight(box) == MOST // 2, name)
+        until(lambda: refused(sockets) == count - MOST // 2, "the others to be refused")
         others_are_served(box)
 
 
@@ -238,15 +222,6 @@ def test_four_hundred_in_flight_take_little_memory(tmp_path: Path) -> None:
         taken_mb = worker_mb(box) - fresh_mb
     # Measured: 72 MB with jemalloc. A thread takes 22 kB of stack and 50 kB of the allocator's.
     assert taken_mb < 100
-
-
-def test_a_refusal_says_when_to_come_back(box: Box) -> None:
-    with flood(box, MOST // 2, SLOW_POST):
-        until(lambda: in_flight(box) == MOST // 2, "the posts")
-        status, headers, body = box.get("/page")
-    assert (status, headers["x-naproxy"], headers["retry-after"]) == (503, "capped", "10")
-    assert b"Too many requests at once" in body
-    assert b"<script" not in body
 
 
 def test_five_hundred_visitors_wait_on_a_larger_box_and_all_are_answered(tmp_path: Path) -> None:

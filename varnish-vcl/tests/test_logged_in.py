@@ -10,14 +10,13 @@ import re
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
 import pytest
-from conftest import Box
+from conftest import Box, free_port, until
 
 MODULES: Final = (
     *("mpm_event", "authn_core", "authn_file", "authz_core", "authz_user", "auth_basic", "request"),
@@ -76,12 +75,6 @@ WRONG: Final = {"Authorization": "Basic YW5uYTp3cm9uZy1ob3JzZS0xMg=="}
 SECONDS: Final = 60.0
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
     """A folder that Apache's own user may read: pytest's are root's alone."""
@@ -111,15 +104,8 @@ def apache(place: Path) -> Iterator[int]:
     (tmp / "conf").write_text(CONFIG.format(tmp=tmp, port=port, modules=modules) + user)
     process = subprocess.Popen(["apache2", "-f", tmp / "conf", "-D", "FOREGROUND"])
     try:
-        end_s = time.monotonic() + SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                assert process.poll() is None, "apache2 ended"
-                assert time.monotonic() < end_s, "apache2 does not listen"
-                time.sleep(0.05)
+        until(lambda: (tmp / "apache.pid").exists() or process.poll() is not None, "apache2")
+        assert process.poll() is None, "apache2 ended"
         yield port
     finally:
         process.terminate()

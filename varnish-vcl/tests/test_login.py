@@ -65,12 +65,12 @@ class Client(http.client.HTTPConnection):
         return self.getresponse().read().decode()
 
 
-class EdgeClient(http.client.HTTPConnection):
+class EdgeClient(Client):
     """A connection that comes by HTTPS; `alpn` is what the client and the box agreed on."""
 
     def __init__(self, box: Box, address: str, alpn: bytes) -> None:
-        super().__init__("www.example.org", timeout=10)
-        self.edge, self.address, self.alpn = box.edge, address, alpn
+        super().__init__(box, address)
+        self.edge, self.alpn = box.edge, alpn
 
     def connect(self) -> None:
         """Connect, and say who it is, in version 2 of the PROXY protocol."""
@@ -81,11 +81,6 @@ class EdgeClient(http.client.HTTPConnection):
         said += struct.pack("!BH", 1, len(self.alpn)) + self.alpn if self.alpn else b""
         head = b"\r\n\r\n\0\r\nQUIT\n\x21\x11" + struct.pack("!H", len(said))
         self.sock.sendall(head + said)
-
-    def page(self, login: str = "", url: str = "/") -> str:
-        """GET a page, with this Authorization if there is one."""
-        self.request("GET", url, headers={"Authorization": login} if login else {})
-        return self.getresponse().read().decode()
 
 
 class Server6(socketserver.ThreadingTCPServer):
@@ -110,7 +105,7 @@ def intranet(box: Box, request: pytest.FixtureRequest) -> Iterator[Box]:
     assert "not panicked" in box.adm("panic.show")
 
 
-def log_in(client: Client | EdgeClient, name: str) -> None:
+def log_in(client: Client, name: str) -> None:
     """Take the three steps."""
     assert client.page() == "nobody"
     assert client.page("NTLM hello") == "prove it"

@@ -864,7 +864,7 @@ listen_magic(uint16_t port, uint64_t count)
  * `!HEADER` means that the answer has no such header, `~TEXT` that its body
  * has this text, `*` any status. Without `=>` the EXPECTED of the command line
  * counts. Each request has its HEADERS, too, and a Host if none is said, on a
- * connection of its own.
+ * connection of its own. ADDRESS may be a socket's path. `#` begins a comment.
  */
 
 static char *
@@ -885,19 +885,27 @@ static FILE *
 ask_connect(const char *address, const char *port)
 {
 	struct sockaddr_in sin;
+	struct sockaddr_un sun;
 	FILE *f;
-	int fd;
+	int fd, bad;
 
 	memset(&sin, 0, sizeof sin);
 	sin.sin_family = AF_INET;
 	sin.sin_port = htons((uint16_t)number(port, 65535));
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (inet_pton(AF_INET, address, &sin.sin_addr) != 1 || fd < 0 ||
-	    connect(fd, (struct sockaddr *)&sin, sizeof sin) != 0)
-		err(1, "%s:%s", address, port);
+	memset(&sun, 0, sizeof sun);
+	sun.sun_family = AF_UNIX;
+	fd = socket(*address == '/' ? AF_UNIX : AF_INET,
+	    SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (*address == '/') {
+		text(sun.sun_path, sizeof sun.sun_path, address);
+		bad = connect(fd, (struct sockaddr *)&sun, sizeof sun);
+	} else {
+		bad = inet_pton(AF_INET, address, &sin.sin_addr) != 1 ||
+		    connect(fd, (struct sockaddr *)&sin, sizeof sin);
+	}
 	f = fdopen(fd, "r+");
-	if (f == NULL)
-		err(1, "fdopen");
+	if (bad || f == NULL)
+		err(1, "%s:%s", address, port);
 	return (f);
 }
 
@@ -994,6 +1002,8 @@ ask_all(const char *address, const char *port, const char *expected,
 
 	while ((len = getline(&line, &size, stdin)) > 0) {
 		line[len - 1] = '\0';
+		if (*line == '#')
+			continue;
 		pid = together ? fork() : 0;
 		if (pid > 0)
 			continue;
