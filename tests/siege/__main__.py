@@ -28,14 +28,16 @@ BEFORE_S = 3.0
 """So long the fair visitor is alone, to compare with."""
 
 
-def attack(at: Place, name: str, addresses: int, seconds: float, seed: int) -> dict[str, Any]:
+def attack(
+    at: Place, name: str, addresses: int, seconds: float, seed: int, *, alone_s: float = BEFORE_S
+) -> dict[str, Any]:
     """Carry one attack out; what everybody else saw of it, and what it cost the box."""
     counted = at.counters()
     at.forget_received()
     with Memory(at.office) as memory:
         with FairVisitor(at) as fair:
             before_s = time.monotonic()
-            time.sleep(BEFORE_S)
+            time.sleep(alone_s)
             words = (name, str(addresses), str(seed))
             attacker = start_attack(at.attacker, "tests.siege.attacker", *words)
             begin_s = time.monotonic()
