@@ -88,6 +88,14 @@ def asleep(box: Box) -> Iterator[Box]:
     assert "not panicked" in box.adm("panic.show")
 
 
+@pytest.fixture
+def awake(box: Box) -> Iterator[Box]:
+    box.set("state=awake")
+    yield box
+    assert box.process.poll() is None
+    assert "not panicked" in box.adm("panic.show")
+
+
 hostile = settings(
     max_examples=600,
     deadline=None,
@@ -138,8 +146,7 @@ def test_the_status_path_repeats_nothing(asleep: Box) -> None:
 
 @hostile
 @given(request=requests())
-def test_hostile_requests_break_nothing_while_the_server_is_awake(box: Box, request: bytes) -> None:
-    box.set("state=awake")
-    check(box.raw(request))
-    assert box.process.poll() is None
-    assert "not panicked" in box.adm("panic.show")
+def test_hostile_requests_break_nothing_while_the_server_is_awake(
+    awake: Box, request: bytes
+) -> None:
+    check(awake.raw(request))
