@@ -72,27 +72,19 @@ def answers(visits: Sequence[Visit]) -> dict[str, Any]:
     }
 
 
-def attack(
-    at: Place,
-    edge: Running,
-    name: str,
-    addresses: int,
-    seconds: float,
-    *,
-    around_s: tuple[float, float] = (BEFORE_S, AFTER_S),
-) -> dict[str, Any]:
+def attack(at: Place, edge: Running, name: str, addresses: int, seconds: float) -> dict[str, Any]:
     """Carry one attack out; what the visitor saw of it, and what it cost the box."""
     counted, workers = at.counters(), edge.pids()
     words = (name, str(addresses), str(SEED))
     with EdgeMemory(at.office, edge=edge) as memory, FairVisitor(at, PROBE) as visitor:
-        time.sleep(around_s[0])
+        time.sleep(BEFORE_S)
         attacker = start_attack(at.office.client, "tests.bench.flood", *words)
         begin_s, used_s = time.monotonic(), edge.cpu_s()
         time.sleep(seconds)
         end_s, used_s = time.monotonic(), edge.cpu_s() - used_s
         gauges = at.gauges()
         tally = json.loads(end(attacker))
-        time.sleep(around_s[1])
+        time.sleep(AFTER_S)
     now = at.counters()
     visits = visitor.visits
     changed = {key: value - counted[key] for key, value in now.items() if value != counted[key]}

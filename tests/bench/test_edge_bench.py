@@ -114,7 +114,7 @@ def refused(seen: dict[str, Any]) -> list[str]:
 def test_a_flood_of_frames_reaches_haproxy_and_costs_others_nothing(
     besieged: tuple[Place, Running],
 ) -> None:
-    seen = edge.attack(*besieged, "rapid_reset", 40, 3.0, around_s=(0.5, 1.0))
+    seen = edge.attack(*besieged, "rapid_reset", 40, 3.0)
     assert seen["attacker"]["handshakes"] > 0
     assert seen["attacker"]["pieces"] > 10
     assert not refused(seen)
@@ -124,14 +124,14 @@ def test_a_flood_of_frames_reaches_haproxy_and_costs_others_nothing(
 def test_idle_connections_reach_haproxy_and_leave_room_for_others(
     besieged: tuple[Place, Running],
 ) -> None:
-    seen = edge.attack(*besieged, "idle_tls", 40, 3.0, around_s=(0.5, 1.0))
+    seen = edge.attack(*besieged, "idle_tls", 40, 3.0)
     assert seen["attacker"]["handshakes"] > 100
     assert not refused(seen)
     assert seen["ends"] == 0
 
 
 def test_thousands_of_streams_do_not_all_reach_varnish(besieged: tuple[Place, Running]) -> None:
-    seen = edge.attack(*besieged, "slow_bodies_h2", 40, 3.0, around_s=(0.5, 1.0))
+    seen = edge.attack(*besieged, "slow_bodies_h2", 40, 3.0)
     assert seen["attacker"]["handshakes"] >= 20  # of 100 streams each
     assert 300 <= seen["varnish"]["MAIN.sess_conn"] < 1500
     assert not refused(seen)
