@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -51,6 +51,13 @@ SCREENS = [("en", "desktop"), pytest.param("de", "narrow", marks=pytest.mark.lon
 
 Size = Literal["desktop", "phone", "narrow"]
 Scheme = Literal["light", "dark"]
+OpenPage = Callable[..., "WatchedPage"]
+
+_USUAL = (
+    # axe-core asks the sandboxed frame of the waiting page, too.
+    r"'postMessage' on 'DOMWindow': .* recipient window's origin \('null'\)",
+    "Service Worker registration blocked by Playwright",
+)
 
 
 class Watch:
@@ -59,11 +66,7 @@ class Watch:
     def __init__(self, url: str) -> None:
         self.wrong: list[str] = []
         self._host = urlsplit(url).netloc
-        self._allowed = [
-            # axe-core asks the sandboxed frame of the waiting page, too.
-            r"'postMessage' on 'DOMWindow': .* recipient window's origin \('null'\)",
-            "Service Worker registration blocked by Playwright",
-        ]
+        self._allowed = [*_USUAL]
 
     def allow(self, pattern: str) -> None:
         """Take no notice of what matches: the test provokes it."""
@@ -89,8 +92,18 @@ class Watch:
 
     def check(self) -> None:
         """Fail if there was anything."""
-        left = [w for w in self.wrong if not any(re.search(p, w) for p in self._allowed)]
+        left = self._left()
         assert left == [], "\n".join(left)
+
+    def take(self) -> list[str]:
+        """Return what there was, and begin anew."""
+        left = self._left()
+        self.wrong.clear()
+        self._allowed = [*_USUAL]
+        return left
+
+    def _left(self) -> list[str]:
+        return [w for w in self.wrong if not any(re.search(p, w) for p in self._allowed)]
 
 
 class WatchedPage:
@@ -129,23 +142,113 @@ def stage() -> Iterator[Stage]:
         yield started
 
 
-@pytest.fixture(scope="session")
-def logins(browser: Browser, stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Log each user in once, by the form; a file with the cookie by name."""
-    files: dict[str, Path] = {}
+class Pages:
+    """Pages of one web interface, each watched; `end()` closes those that a test has opened.
 
-    def of(name: str) -> Path:
-        if name not in files:
+    Browsers' contexts are kept, for what they have loaded once: but not those of nobody, and those
+    that a test has to itself.
+    """
+
+    def __init__(self, browser: Browser, stage: Stage) -> None:
+        self._browser = browser
+        self._stage = stage
+        self._logins: dict[str, Any] = {}
+        self._kept: dict[tuple[str, ...], tuple[BrowserContext, Watch]] = {}
+        self._own: list[tuple[BrowserContext, Watch]] = []
+
+    def open(
+        self,
+        path: str = "",
+        *,
+        user: str | None = USER,
+        size: Size = "desktop",
+        scheme: Scheme = "light",
+        language: str = "en",
+        own: bool = False,
+        **options: Any,
+    ) -> WatchedPage:
+        """Open a page; `own`: the test changes more of its browser than this page."""
+        # The office's language counts more than the browser's: who reads another has chosen it.
+        user = GERMAN if (user, language) == (USER, "de") else user
+        how = (user or "", size, scheme, language)
+        made = None if own or options or user is None else self._kept.get(how)
+        if made is None:
+            settings = {
+                "storage_state": self.login(user) if user else None,
+                "color_scheme": scheme,
+                "locale": {"en": "en-GB", "de": "de-DE"}[language],
+                "service_workers": "block",
+                **SIZES[size],
+                **options,
+            }
+            made = new_context(self._browser, self._stage.url, **settings)
+            if own or options or user is None:
+                self._own.append(made)
+            else:
+                self._kept[how] = made
+        context, watch = made
+        page = WatchedPage(context.new_page(), watch)
+        if path:
+            page.goto(path)
+        return page
+
+    def login(self, name: str) -> Any:
+        """Log each user in once, by the form; return the cookies."""
+        if name not in self._logins:
             if name == GERMAN:
-                people.add(stage.state_dir, name, "admin", "de")
-            context = browser.new_context(base_url=stage.url)
+                people.add(self._stage.state_dir, name, "admin", "de")
+            context = self._browser.new_context(base_url=self._stage.url)
             log_in(context.new_page(), name)
-            files[name] = tmp_path_factory.mktemp("login") / f"{name}.json"
-            context.storage_state(path=files[name])
+            self._logins[name] = context.storage_state()
             context.close()
-        return files[name]
+        return self._logins[name]
 
-    return of
+    def end(self) -> None:
+        """Close what was opened; fail if it did what it should not."""
+        own, kept = self._own, [*self._kept.values()]
+        self._own = []
+        for context, _ in [*own, *kept]:
+            for page in context.pages:
+                # One that goes on asking has a question under way, which would fail later.
+                page.unroute_all(behavior="ignoreErrors")
+        for context, _ in own:
+            context.close()
+        for context, _ in kept:
+            for page in context.pages:
+                _forget(page, self._stage.url)
+                page.close()
+        wrong = [each for _, watch in [*own, *kept] for each in watch.take()]
+        assert wrong == [], "\n".join(wrong)
+
+
+def new_context(browser: Browser, url: str, **options: Any) -> tuple[BrowserContext, Watch]:
+    """Make a context for pages of `url`, and watch it."""
+    context = browser.new_context(base_url=url, **{"reduced_motion": "reduce", **options})
+    context.set_default_timeout(PATIENCE_MS)
+    watch = Watch(url)
+    watch.context(context)
+    return context, watch
+
+
+@contextmanager
+def watched(browser: Browser, url: str, **options: Any) -> Iterator[WatchedPage]:
+    """Yield a page of nobody's; what it does that it should not fails the test."""
+    context, watch = new_context(browser, url, **{**SIZES["desktop"], **options})
+    yield WatchedPage(context.new_page(), watch)
+    context.close()
+    watch.check()
+
+
+def _forget(page: Page, url: str) -> None:
+    """Forget what pages have kept in the browser, such as light or dark."""
+    devtools = page.context.new_cdp_session(page)
+    kept = {"origin": url, "storageTypes": "local_storage"}
+    devtools.send("Storage.clearDataForOrigin", kept)
+
+
+@pytest.fixture(scope="session")
+def pages(browser: Browser, stage: Stage) -> Pages:
+    return Pages(browser, stage)
 
 
 def log_in(page: Page, name: str = USER, password: str = PASSWORD) -> None:
@@ -165,53 +268,11 @@ def as_it_was(stage: Stage) -> Iterator[None]:
     stage.api("PUT", "/v1/config", before)
 
 
-OpenPage = Callable[..., WatchedPage]
-
-
 @pytest.fixture
-def open_page(browser: Browser, stage: Stage, logins: Any) -> Iterator[OpenPage]:
-    """`open_page(path, user="admin"|"viewer"|None, size, scheme, language)`: a page of its own."""
-    contexts: list[BrowserContext] = []
-    watches: list[Watch] = []
-
-    def make(
-        path: str = "",
-        *,
-        user: str | None = USER,
-        size: Size = "desktop",
-        scheme: Scheme = "light",
-        language: str = "en",
-        **options: Any,
-    ) -> WatchedPage:
-        # The office's language counts more than the browser's: who reads another has chosen it.
-        user = GERMAN if (user, language) == (USER, "de") else user
-        context = browser.new_context(
-            base_url=stage.url,
-            storage_state=logins(user) if user else None,
-            color_scheme=scheme,
-            locale={"en": "en-GB", "de": "de-DE"}[language],
-            reduced_motion="reduce",
-            **SIZES[size],
-            **{"service_workers": "block", **options},
-        )
-        context.set_default_timeout(PATIENCE_MS)
-        watch = Watch(stage.url)
-        watch.context(context)
-        contexts.append(context)
-        watches.append(watch)
-        made = WatchedPage(context.new_page(), watch)
-        if path:
-            made.goto(path)
-        return made
-
-    yield make
-    for context in contexts:
-        for each in context.pages:
-            # One that goes on asking has a question under way, which would fail in another test.
-            each.unroute_all(behavior="ignoreErrors")
-        context.close()
-    for watch in watches:
-        watch.check()
+def open_page(pages: Pages) -> Iterator[OpenPage]:
+    """`open_page(path, user="admin"|"viewer"|None, size, scheme, language)`: as Pages.open."""
+    yield pages.open
+    pages.end()
 
 
 @pytest.fixture

@@ -75,6 +75,7 @@ class Stranger(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer((sys.argv[1], 80), Stranger).serve_forever()
 """
 STRANGER = "192.0.2.11"
+PASSWORD = "Night watch 7 for the office"
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script></title>"
 
 
@@ -169,6 +170,15 @@ class NewBox:
     def settings(self) -> Any:
         """Return the configuration in force."""
         return self.box.api("GET", "/v1/config")
+
+
+def claim(page: Any, made: NewBox) -> None:
+    """Make the box one's own."""
+    page.goto("/")
+    typed = {"code": made.claim_code(), "name": "mona"}
+    for field, text in (typed | dict.fromkeys(("password", "password_again"), PASSWORD)).items():
+        page.locator(f"[name={field}]").fill(text)
+    page.locator("form button[type=submit], form button:not([type])").first.click()
 
 
 @contextlib.contextmanager

@@ -3,12 +3,17 @@ for fingers, and still while it loads."""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import expect
 
-SETTLED_MS = 400
+SHOTS = os.environ.get("SHOTS", "")
+"""Folder for pictures of what is looked at."""
 PATIENCE_MS = 60_000
 LATENCY_MS = 200
 MOST_SHIFT = 0.05
@@ -20,13 +25,39 @@ def settle(page: Any) -> None:
     # Not wait_for_function: it needs eval, which the pages forbid.
     expect(page.locator("main .loading:visible")).to_have_count(0, timeout=PATIENCE_MS)
     expect(page.locator("#box-state[data-kind=wait]")).to_have_count(0, timeout=PATIENCE_MS)
-    page.wait_for_timeout(SETTLED_MS)
+    still(page)
+
+
+def still(page: Any) -> None:
+    """Wait until nothing moves and nothing is added for a few frames."""
+    page.evaluate(
+        """() => new Promise((done) => {
+            const end = performance.now() + 5000;
+            const moves = (each) => each.playState === 'running'
+                && each.effect?.getComputedTiming().endTime !== Infinity;
+            const seen = () => [document.getAnimations().some(moves), innerWidth,
+                document.documentElement.scrollHeight, document.all.length].join();
+            const look = (before, alike) => requestAnimationFrame(() => {
+                const now = seen();
+                const same = now === before && now.startsWith('false') ? alike + 1 : 0;
+                if (same === 6 || performance.now() > end) done(); else look(now, same);
+            });
+            look('', 0);
+        })"""
+    )
+
+
+def until(page: Any, seen: Callable[[], object]) -> None:
+    """Wait until a page has done what a test hears of, such as asked for something."""
+    end_s = time.monotonic() + PATIENCE_MS / 1000
+    while not seen():
+        assert time.monotonic() < end_s, "the page does not do it"
+        page.wait_for_timeout(20)
 
 
 def open_all(page: Any) -> None:
     """Unfold everything; what then asks for something is waited for."""
     page.evaluate("document.querySelectorAll('main details').forEach(each => each.open = true)")
-    page.wait_for_timeout(SETTLED_MS)
     settle(page)
 
 
@@ -39,6 +70,25 @@ def violations(page: Any) -> list[str]:
         + "; ".join(node["html"][:200] for node in each["nodes"][:3])
         for each in found
     ]
+
+
+def clean(page: Any, name: str = "") -> None:
+    """Fail unless a page is accessible and fits; SHOTS=folder keeps a picture by its name."""
+    if SHOTS and name:
+        page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
+    assert violations(page) == [], name
+    assert too_wide(page) == [], name
+
+
+def clean_narrow_and_dark(page: Any, name: str = "") -> None:
+    """Fail unless it is so for who is hardest to please; then it is wide and light again."""
+    before = page.viewport_size
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.emulate_media(color_scheme="dark")
+    still(page)
+    clean(page, name)
+    page.set_viewport_size(before)
+    page.emulate_media(color_scheme="light")
 
 
 def too_wide(page: Any) -> list[str]:

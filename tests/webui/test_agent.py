@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.webui.conftest import Watch, WatchedPage
-from tests.webui.looks import open_all, too_wide, violations
+from tests.webui.conftest import WatchedPage, watched
+from tests.webui.looks import clean_narrow_and_dark, open_all, settle
 
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 sys.path.append(str(Path(__file__).parents[2] / "webui/tests"))
@@ -41,22 +41,13 @@ def front(tmp_path: Path, box: Box) -> Iterator[Front]:
 @pytest.fixture
 def page(browser: Browser, front: Front) -> Iterator[WatchedPage]:
     """The administrator's, of a box that nobody has claimed yet."""
-    context = browser.new_context(
-        base_url=front.url,
-        ignore_https_errors=True,
-        reduced_motion="reduce",
-        viewport={"width": 1280, "height": 900},
-    )
-    context.set_default_timeout(LONG_MS)
-    watch = Watch(front.url)
-    # The box's own certificate lets no service worker run, and a new box has no sums yet.
-    watch.allow(
-        "An SSL certificate error occurred when fetching the script|503 .*/api/now/overview"
-    )
-    watch.context(context)
-    yield WatchedPage(context.new_page(), watch)
-    context.close()
-    watch.check()
+    with watched(browser, front.url, ignore_https_errors=True) as page:
+        page.set_default_timeout(LONG_MS)
+        # The box's own certificate lets no service worker run, and a new box has no sums yet.
+        page.watch.allow(
+            "An SSL certificate error occurred when fetching the script|503 .*/api/now/overview"
+        )
+        yield page
 
 
 def claim(page: Any, front: Front) -> None:
@@ -93,7 +84,7 @@ def test_a_server_that_is_slow_to_show_its_key_makes_no_second_code(
     expect(page.locator("#agent-script")).to_be_visible()
     held[0].continue_()
     expect(page.locator("#pin .loading")).to_have_count(0)
-    page.evaluate("new Promise((done) => setTimeout(done, 300))")
+    settle(page)
     assert made.count("POSTagent") == 1
 
 
@@ -104,12 +95,8 @@ def test_the_server_fetches_agent_and_key_and_the_page_goes_on_by_itself(
     page.goto("/setup/again/sleep?server=web")
     page.locator('input[name="driver"][value="agent"]').check()
     text = page.locator("#agent-script").inner_text()
-    assert violations(page) == []
     open_all(page)
-    assert violations(page) == []
-    for width in (768, 375):
-        page.set_viewport_size({"width": width, "height": 800})
-        assert not too_wide(page)
+    clean_narrow_and_dark(page)
     done = paste(tmp_path / "server", f"{text}\n")
     assert done.returncode == 0, done.stderr
     expect(page.locator("#agent-state")).to_contain_text(

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Route, expect
 
 from tests.webui.conftest import OpenPage, WatchedPage
-from tests.webui.looks import too_wide, violations
+from tests.webui.looks import clean
+from tests.webui.settings import beside, config, field, save, saved, server
 from tests.webui.stage import Stage
 
-SHOTS = os.environ.get("SHOTS", "")
-
-
-@pytest.fixture(autouse=True)
-def as_it_was(stage: Stage) -> Iterator[None]:
-    before = stage.config_file.read_bytes()
-    yield
-    stage.api("PUT", "/v1/config", before)
+pytestmark = pytest.mark.usefixtures("as_it_was")
 
 
 @pytest.fixture
@@ -29,17 +21,6 @@ def awake(stage: Stage) -> Iterator[None]:
     """The server stays awake meanwhile."""
     with stage.awake():
         yield
-
-
-def clean(page: WatchedPage, name: str) -> None:
-    if SHOTS:
-        page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
-    assert violations(page) == []
-    assert too_wide(page) == []
-
-
-def config(stage: Stage) -> Any:
-    return stage.api("GET", "/v1/config")
 
 
 @pytest.mark.usefixtures("awake")
@@ -63,7 +44,7 @@ def test_the_guide_looks_at_the_website_and_writes_what_is_chosen(
     page.locator("input[value='/news/']").check()
     page.locator("[form=form]").click()
     page.wait_for_url("**/setup/again")
-    cache, rules = config(stage)["server"][0]["cache"], config(stage)["cache_rule"]
+    cache, rules = server(stage)["cache"], config(stage)["cache_rule"]
     assert cache["mode"] == "frozen"
     assert [(rule["path"], rule["asleep"], rule["server"]) for rule in rules] == [
         ("/news/", "yes", "web")
@@ -86,17 +67,13 @@ def test_a_server_that_sleeps_is_not_woken_to_be_looked_at(page: WatchedPage, st
         assert stage.state() == "asleep"
 
 
-def field(page: WatchedPage, where: str) -> Any:
-    return page.locator(f'[data-where="{where}"]').first
-
-
 def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stage) -> None:
     page.goto("/settings/cache")
     at = "server.web.cache"
     expect(page.locator("input[value=frozen]")).to_be_checked()
-    expect(field(page, f"{at}.grace_s")).to_be_hidden()
+    expect(page.locator(f'[data-where="{at}.grace_s"]')).to_be_hidden()
     page.locator("input[value=default]").check()
-    expect(field(page, f"{at}.warm")).to_be_hidden()
+    expect(page.locator(f'[data-where="{at}.warm"]')).to_be_hidden()
     page.locator("input[value=aggressive]").check()
     field(page, f"{at}.grace_s").fill("7200")
     said = page.locator("[data-consequence=cache]")
@@ -105,9 +82,9 @@ def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stag
     field(page, f"{at}.warm").uncheck()
     field(page, f"{at}.warm_sla").select_option("flexible:0.8")
     clean(page, "settings-cache")
-    page.locator("[data-save-bar] button[type=submit]").click()
-    expect(page.locator(".toast", has_text="Saved")).to_be_visible()
-    cache = config(stage)["server"][0]["cache"]
+    save(page)
+    saved(page)
+    cache = server(stage)["cache"]
     assert cache == {
         **{"mode": "aggressive", "grace_s": 7200, "cookies": ["cookie_consent", "lang*"]},
         **{"warm": False, "warm_sla": "flexible:0.8"},
@@ -121,9 +98,9 @@ def test_a_cookie_that_would_be_every_cookie_is_refused_beside_its_field(
     page.goto("/settings/cache")
     cookies = field(page, "server.web.cache.cookies")
     cookies.fill("cookie_consent\n*")
-    page.locator("[data-save-bar] button[type=submit]").click()
-    expect(page.locator(".field", has=cookies).locator(".error")).to_contain_text("not alone")
-    assert config(stage)["server"][0]["cache"]["cookies"] == []
+    save(page)
+    expect(beside(page, cookies)).to_contain_text("not alone")
+    assert server(stage)["cache"]["cookies"] == []
 
 
 def test_a_part_of_the_cache_is_emptied(page: WatchedPage) -> None:
@@ -140,7 +117,6 @@ def test_a_part_of_the_cache_is_emptied(page: WatchedPage) -> None:
         form.locator(f"input[value={what}]").check()
         if typed:
             form.locator(f"input[name={what}]").fill(typed)
-            clean(page, f"settings-empty-{what}")
         form.locator("button[type=submit]").click()
         with page.expect_response("**/cache/empty"):
             page.locator("dialog button", has_text="Empty the cache").click()

@@ -2,29 +2,23 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
+from playwright.sync_api import Browser, Playwright, expect
 
 from tests.e2e.clients import ask
 from tests.simulator.office import Settings
 from tests.simulator.office.box import ADDRESS as BOX
 from tests.simulator.office.server import ADDRESS as SERVER
 from tests.simulator.office.server import MAC
-from tests.webui.conftest import Watch
-from tests.webui.first_run import STRANGER, URL, NewBox, browser_of, new_box
-from tests.webui.looks import too_wide, violations
+from tests.webui.conftest import WatchedPage, watched
+from tests.webui.first_run import STRANGER, URL, NewBox, browser_of, claim, new_box
+from tests.webui.looks import clean_narrow_and_dark
 from tests.webui.visitors import Visitors
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
 
 NAME = "www.office.example"
-SHOTS = os.environ.get("SHOTS", "")
-SIZES = {"desktop": (1280, 900), "narrow": (360, 740)}
-SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-PASSWORD = "Night watch 7 for the office"
 QUICK = Settings(sleep_s=0.5, wake_s=0.8)
 LONG_MS = 120_000
 
@@ -49,37 +43,12 @@ def chromium(playwright: Playwright, made: NewBox) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def context(chromium: Browser) -> Iterator[BrowserContext]:
-    opened = chromium.new_context(base_url=URL, viewport={"width": 1280, "height": 900})
-    watch = Watch(URL)
-    watch.allow("status of 4(04|09|22|29)|ERR_INTERNET_DISCONNECTED")
-    # This box has no TLS, which the header is for.
-    watch.allow("Cross-Origin-Opener-Policy header has been ignored")
-    watch.context(opened)
-    opened.set_default_timeout(20_000)
-    yield opened
-    opened.close()
-    watch.check()
-
-
-@pytest.fixture(scope="module")
-def page(context: BrowserContext) -> Page:
-    return context.new_page()
-
-
-def look(page: Page, name: str) -> None:
-    """The page is accessible and fits, wide and light, narrow and dark; SHOTS=folder keeps it."""
-    for (size, (width, height)), scheme in zip(SIZES.items(), SCHEMES, strict=True):
-        page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_timeout(250)
-        if SHOTS:
-            shot = Path(SHOTS) / f"{name}-{size}-{scheme}.png"
-            page.screenshot(path=shot, full_page=True)
-        assert violations(page) == [], f"{name} {size} {scheme}"
-        assert too_wide(page) == [], f"{name} {size}"
-    page.set_viewport_size({"width": 1280, "height": 900})
-    page.emulate_media(color_scheme="light")
+def page(chromium: Browser) -> Iterator[WatchedPage]:
+    with watched(chromium, URL) as opened:
+        opened.watch.allow("status of 4(04|09|22|29)|ERR_INTERNET_DISCONNECTED")
+        # This box has no TLS, which the header is for.
+        opened.watch.allow("Cross-Origin-Opener-Policy header has been ignored")
+        yield opened
 
 
 # One story: each test goes on where the one before it ended.
@@ -92,26 +61,21 @@ def test_a_visitor_is_told_that_the_box_is_not_set_up_and_where_that_is_done(mad
     assert b"https://192.0.2.1:8443" in answer.body
 
 
-def test_the_claim_code_leads_to_the_guide(page: Page, made: NewBox) -> None:
-    page.goto("/")
-    page.locator("[name=code]").fill(made.claim_code())
-    page.locator("[name=name]").fill("mona")
-    for field in ("password", "password_again"):
-        page.locator(f"[name={field}]").fill(PASSWORD)
-    page.locator("form button[type=submit], form button:not([type])").first.click()
+def test_the_claim_code_leads_to_the_guide(page: WatchedPage, made: NewBox) -> None:
+    claim(page, made)
     page.wait_for_url("**/setup/welcome")
-    look(page, "1-welcome")
+    clean_narrow_and_dark(page, "1-welcome")
     page.locator("#forward").click()
     page.wait_for_url("**/setup/office")
 
 
-def test_the_office_is_written_and_nothing_is_invented(page: Page, made: NewBox) -> None:
-    look(page, "2-office")
+def test_the_office_is_written_and_nothing_is_invented(page: WatchedPage, made: NewBox) -> None:
+    clean_narrow_and_dark(page, "2-office")
     page.locator("#name").fill("Gärtnerei Muster")
     page.locator("#time_zone").fill("Europe/Nowhere")
     page.locator("[form=form]").click()
     expect(page.locator("#time_zone")).to_have_attribute("aria-invalid", "true")
-    look(page, "2-office-wrong")
+    clean_narrow_and_dark(page, "2-office-wrong")
     page.locator("#time_zone").fill("Europe/Zurich")
     page.locator("#price_per_kwh").fill("0,29")
     page.locator("[form=form]").click()
@@ -121,38 +85,38 @@ def test_the_office_is_written_and_nothing_is_invented(page: Page, made: NewBox)
     assert (office["price_per_kwh"], office["co2_g_per_kwh"]) == (0.29, 0)
 
 
-def test_the_server_is_found_by_itself(page: Page, made: NewBox) -> None:
+def test_the_server_is_found_by_itself(page: WatchedPage, made: NewBox) -> None:
     choice = page.locator("#hosts .choice", has_text=SERVER)
     choice.wait_for(timeout=LONG_MS)
     expect(choice).to_contain_text(MAC)
     expect(choice).to_contain_text("nginx")
-    look(page, "3-server")
+    clean_narrow_and_dark(page, "3-server")
     assert "Shelly" not in page.locator("#hosts").inner_text()
 
 
-def test_what_a_stranger_says_of_itself_is_text(page: Page) -> None:
+def test_what_a_stranger_says_of_itself_is_text(page: WatchedPage) -> None:
     stranger = page.locator(".choice", has_text=STRANGER)
     expect(stranger).to_contain_text("“<img src=x onerror=alert(1)>")
     assert page.locator("#setup img, #setup .choice script").count() == 0
 
 
-def test_a_typed_address_that_cannot_be_it_is_said_in_words(page: Page) -> None:
+def test_a_typed_address_that_cannot_be_it_is_said_in_words(page: WatchedPage) -> None:
     page.locator("#typed > summary").click()
     for address, words in (("192.0.2.1", "box's own"), ("192.0.2.77", "Nothing answers")):
         page.locator("#address").fill(address)
         page.locator("#look button").click()
         expect(page.locator("#look")).to_contain_text(words, timeout=LONG_MS)
-    look(page, "3-server-typed")
+    clean_narrow_and_dark(page, "3-server-typed")
 
 
-def test_the_guide_goes_on_after_a_reload_and_a_restart(page: Page, made: NewBox) -> None:
+def test_the_guide_goes_on_after_a_reload_and_a_restart(page: WatchedPage, made: NewBox) -> None:
     made.box.kill_controller()
     made.start_controller()
     page.goto("/")
     page.wait_for_url("**/setup/server")
 
 
-def test_the_chosen_machine_becomes_the_server(page: Page, made: NewBox) -> None:
+def test_the_chosen_machine_becomes_the_server(page: WatchedPage, made: NewBox) -> None:
     page.locator("#hosts .choice", has_text=SERVER).click(timeout=LONG_MS)
     page.locator("#forward").click()
     page.wait_for_url("**/setup/names")
@@ -161,29 +125,31 @@ def test_the_chosen_machine_becomes_the_server(page: Page, made: NewBox) -> None
     made.box.await_state("awake")
 
 
-def test_names_are_taken_out_of_what_was_pasted(page: Page, made: NewBox) -> None:
+def test_names_are_taken_out_of_what_was_pasted(page: WatchedPage, made: NewBox) -> None:
     page.locator("#hosts").fill("https://www.office.example/start\nbad name<b>")
     page.locator("[form=form]").click()
     expect(page.locator("#form")).to_contain_text("cannot be the name of a website")
-    look(page, "4-names")
+    clean_narrow_and_dark(page, "4-names")
     page.locator("#hosts").fill("https://www.office.example/start")
     page.locator("[form=form]").click()
     page.wait_for_url("**/setup/https")
     assert made.settings()["server"][0]["hosts"] == ["www.office.example"]
 
 
-def test_the_box_looks_whether_the_server_uses_https_and_proposes(page: Page, made: NewBox) -> None:
+def test_the_box_looks_whether_the_server_uses_https_and_proposes(
+    page: WatchedPage, made: NewBox
+) -> None:
     expect(page.locator("#seen")).to_contain_text("does not use HTTPS", timeout=LONG_MS)
     expect(page.locator("input[value=unused]")).to_be_checked()
-    look(page, "4-https")
+    clean_narrow_and_dark(page, "4-https")
     page.locator("input[value=box]").check()
     page.locator("[form=form]").click()
     expect(page.locator("#certificate")).to_contain_text("who agree to its terms")
-    look(page, "4-https-issued")
+    clean_narrow_and_dark(page, "4-https-issued")
     page.locator("input[value=upload]").check()
     page.locator("[form=form]").click()
     expect(page.locator("#certificate")).to_contain_text("Choose the file")
-    look(page, "4-https-certificate")
+    clean_narrow_and_dark(page, "4-https-certificate")
     page.locator("input[value=unused]").check()
     page.locator("[form=form]").click()
     page.wait_for_url("**/setup/cache")
@@ -191,21 +157,21 @@ def test_the_box_looks_whether_the_server_uses_https_and_proposes(page: Page, ma
     assert made.settings()["server"][0]["https"]["mode"] == "none"
 
 
-def test_the_box_looks_at_the_website_and_proposes_a_cache(page: Page, made: NewBox) -> None:
+def test_the_box_looks_at_the_website_and_proposes_a_cache(page: WatchedPage, made: NewBox) -> None:
     expect(page.locator("#seen")).to_contain_text("The box has looked at", timeout=LONG_MS)
     expect(page.locator("input[value=frozen]")).to_be_checked()
-    look(page, "4-cache")
+    clean_narrow_and_dark(page, "4-cache")
     page.locator("[form=form]").click()
     page.wait_for_url("**/setup/sleep")
     assert made.settings()["server"][0]["cache"]["mode"] == "frozen"
 
 
-def test_the_box_is_let_in_by_what_the_guide_says(page: Page, made: NewBox) -> None:
+def test_the_box_is_let_in_by_what_the_guide_says(page: WatchedPage, made: NewBox) -> None:
     expect(page.locator("#key-script")).to_contain_text("useradd", timeout=LONG_MS)
-    look(page, "5-sleep")
+    clean_narrow_and_dark(page, "5-sleep")
     page.locator("#check").click()
     expect(page.locator("#findings")).to_contain_text("does not let the box in", timeout=LONG_MS)
-    look(page, "5-sleep-not-yet")
+    clean_narrow_and_dark(page, "5-sleep-not-yet")
     page.locator("#more > summary").click()
     page.locator("#user").fill("root")
     page.locator("#user").blur()
@@ -223,16 +189,16 @@ def test_the_box_is_let_in_by_what_the_guide_says(page: Page, made: NewBox) -> N
     expect(page.locator("#findings")).to_contain_text("not what the script", timeout=LONG_MS)
     page.locator("#check").click()
     expect(page.locator("#findings")).to_contain_text("All is well", timeout=LONG_MS)
-    look(page, "5-sleep-well")
+    clean_narrow_and_dark(page, "5-sleep-well")
     page.locator("#forward").click()
     page.wait_for_url("**/setup/meter")
 
 
-def test_a_plug_in_the_network_is_found_and_reads(page: Page, made: NewBox) -> None:
+def test_a_plug_in_the_network_is_found_and_reads(page: WatchedPage, made: NewBox) -> None:
     plug = page.locator("#meters .choice", has_text="PlusPlugS")
     plug.wait_for(timeout=LONG_MS)
     expect(plug).to_contain_text("W now")
-    look(page, "6-meter")
+    clean_narrow_and_dark(page, "6-meter")
     page.locator("[form=form]").click()
     expect(page.locator("#form")).to_contain_text("Choose one")
     plug.click()
@@ -247,35 +213,35 @@ def test_a_plug_in_the_network_is_found_and_reads(page: Page, made: NewBox) -> N
 
 
 def test_visitors_are_led_through_the_box_and_the_guide_sees_the_first(
-    page: Page, made: NewBox, visitors: Visitors
+    page: WatchedPage, made: NewBox, visitors: Visitors
 ) -> None:
     visitors.await_more(1)
     waits = f"waits for the first visitor who reaches {NAME} through it"
     expect(page.locator("#seen")).to_contain_text(waits)
-    look(page, "7-live")
+    clean_narrow_and_dark(page, "7-live")
     page.locator("#forward").click()
     page.wait_for_url("**/setup/proof")
     expect(page.locator("#direct")).to_contain_text("No visitor has come through the box yet")
-    look(page, "8-proof-warns")
+    clean_narrow_and_dark(page, "8-proof-warns")
     page.locator("#direct a").click()
     visitors.lead(BOX)
     expect(page.locator("#seen")).to_contain_text("The first visitor came", timeout=LONG_MS)
-    look(page, "7-live-seen")
+    clean_narrow_and_dark(page, "7-live-seen")
     page.locator("#forward").click()
     page.wait_for_url("**/setup/proof")
 
 
 def test_the_server_is_proved_to_wake_while_one_watches(
-    page: Page, made: NewBox, visitors: Visitors
+    page: WatchedPage, made: NewBox, visitors: Visitors
 ) -> None:
     expect(page.locator("#direct")).to_be_empty()
-    look(page, "8-proof")
+    clean_narrow_and_dark(page, "8-proof")
     page.locator("details", has=page.locator("#plan")).locator("summary").click()
     page.locator("#cycles").fill("4")
     page.locator("#pause_s").fill("1")
     page.locator("#begin").click()
     expect(page.locator("#phase")).to_contain_text("Time 2 of 4", timeout=LONG_MS)
-    look(page, "8-proof-live")
+    clean_narrow_and_dark(page, "8-proof-live")
     page.context.set_offline(True)
     expect(page.locator("#lost")).to_contain_text("not live")
     page.context.set_offline(False)
@@ -283,7 +249,7 @@ def test_the_server_is_proved_to_wake_while_one_watches(
     page.reload()
     expect(page.locator("#setup")).to_contain_text("Time 1: asleep after", timeout=LONG_MS)
     expect(page.locator("#result")).to_contain_text("woke up 4 of 4 times", timeout=LONG_MS)
-    look(page, "8-proof-done")
+    clean_narrow_and_dark(page, "8-proof-done")
     assert made.box.status()["armed"] is True
     slept = [t for t in made.office.server.board.report()["transitions"] if t["state"] == "off"]
     assert len(slept) >= 4
@@ -292,11 +258,11 @@ def test_the_server_is_proved_to_wake_while_one_watches(
     page.wait_for_url("**/setup/done")
 
 
-def test_then_it_is_done_and_the_guide_is_gone(page: Page) -> None:
+def test_then_it_is_done_and_the_guide_is_gone(page: WatchedPage) -> None:
     expect(page.locator("#summary")).to_contain_text("The first visitor came through the box")
     expect(page.locator("#summary")).to_contain_text("shown that it wakes")
     expect(page.locator("#left")).to_be_hidden()
-    look(page, "9-done")
+    clean_narrow_and_dark(page, "9-done")
     page.locator("#forward").click()
     page.wait_for_url(f"{URL}/")
     for path in ("/setup", "/setup/welcome", "/setup/server", "/setup/done"):
@@ -305,9 +271,9 @@ def test_then_it_is_done_and_the_guide_is_gone(page: Page) -> None:
         assert answer.status == 404, path
 
 
-def test_single_steps_can_be_done_again(page: Page, made: NewBox) -> None:
+def test_single_steps_can_be_done_again(page: WatchedPage, made: NewBox) -> None:
     page.goto("/setup/again")
-    look(page, "10-again")
+    clean_narrow_and_dark(page, "10-again")
     page.locator("a", has_text="names").click()
     page.locator("#hosts").fill("www.office.example shop.office.example")
     page.locator("[form=form]").click()

@@ -7,20 +7,20 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, expect
+from playwright.sync_api import Browser, Playwright, expect
 
+from tests.e2e.clients import ask, fresh
 from tests.simulator.office import Settings
 from tests.simulator.office.box import ADDRESS as BOX
 from tests.simulator.office.box import HOST, toml
 from tests.simulator.office.server import ADDRESS as SERVER
-from tests.webui.conftest import Watch
-from tests.webui.first_run import URL, NewBox, browser_of, new_box
-from tests.webui.looks import too_wide, violations
+from tests.webui.conftest import WatchedPage, watched
+from tests.webui.first_run import URL, NewBox, browser_of, claim, new_box
+from tests.webui.looks import clean, settle
 from tests.webui.visitors import Visitors
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
 
-PASSWORD = "Night watch 7 for the office"
 QUICK = Settings(sleep_s=0.5, wake_s=0.8)
 IDLE_S = 2.0
 PROOF = "/setup/again/proof?server=web"
@@ -46,27 +46,16 @@ def chromium(playwright: Playwright, made: NewBox) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def page(chromium: Browser, made: NewBox) -> Iterator[Page]:
+def page(chromium: Browser, made: NewBox) -> Iterator[WatchedPage]:
     """Somebody who is logged in as the administrator."""
-    opened = chromium.new_context(base_url=URL, viewport={"width": 1280, "height": 900})
-    watch = Watch(URL)
-    # This box has no TLS, which the header is for. Nobody has checked the server yet.
-    watch.allow("Cross-Origin-Opener-Policy header has been ignored|status of 404")
-    # The website, as the box has it.
-    watch.allow(f"asked another host: http://{BOX}/")
-    watch.context(opened)
-    opened.set_default_timeout(20_000)
-    page = opened.new_page()
-    page.goto("/")
-    page.locator("[name=code]").fill(made.claim_code())
-    page.locator("[name=name]").fill("mona")
-    for field in ("password", "password_again"):
-        page.locator(f"[name={field}]").fill(PASSWORD)
-    page.locator("form button[type=submit], form button:not([type])").first.click()
-    page.wait_for_url(f"{URL}/")
-    yield page
-    opened.close()
-    watch.check()
+    with watched(chromium, URL) as page:
+        # This box has no TLS, which the header is for. Nobody has checked the server yet.
+        page.watch.allow("Cross-Origin-Opener-Policy header has been ignored|status of 404")
+        # The website, as the box has it.
+        page.watch.allow(f"asked another host: http://{BOX}/")
+        claim(page, made)
+        page.wait_for_url(f"{URL}/")
+        yield page
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +69,16 @@ def slept(made: NewBox) -> int:
     return sum(each["state"] == "off" for each in told)
 
 
-def sees(page: Page, words: str) -> None:
+def sees(page: WatchedPage, words: str) -> None:
     expect(page.locator("main")).to_contain_text(words, timeout=LONG_MS)
-    assert violations(page) == []
-    assert too_wide(page) == []
 
 
 # One story: each test goes on where the one before it ended.
 
 
-def test_before_the_test_the_page_says_what_direct_visitors_will_experience(page: Page) -> None:
+def test_before_the_test_the_page_says_what_direct_visitors_will_experience(
+    page: WatchedPage,
+) -> None:
     page.goto(PROOF)
     direct = page.locator("#direct")
     expect(direct).to_contain_text("No visitor has come through the box yet")
@@ -99,11 +88,11 @@ def test_before_the_test_the_page_says_what_direct_visitors_will_experience(page
     page.locator("#cycles").fill("2")
     page.locator("#pause_s").fill("1")
     expect(direct).to_contain_text("2 times, for 1 s at most and 2 s in all")
-    assert violations(page) == []
+    clean(page)
 
 
 def test_after_the_test_direct_visitors_are_answered_and_the_page_says_what_it_waits_for(
-    page: Page, made: NewBox, visitors: Visitors
+    page: WatchedPage, made: NewBox, visitors: Visitors
 ) -> None:
     # Nobody visits during the test: the owner has read what it would mean for them.
     page.locator("#begin").click()
@@ -123,9 +112,10 @@ def test_after_the_test_direct_visitors_are_answered_and_the_page_says_what_it_w
     assert slept(made) == before
 
 
-def test_who_looks_at_the_box_by_its_address_is_no_visitor(page: Page, made: NewBox) -> None:
+def test_who_looks_at_the_box_by_its_address_is_no_visitor(page: WatchedPage, made: NewBox) -> None:
     page.goto(LIVE)
     sees(page, f"waits for the first visitor who reaches {HOST} through it")
+    clean(page)
     with page.context.expect_page() as opened:
         page.locator("#try").click()
     assert "office" in opened.value.content().lower()
@@ -135,7 +125,7 @@ def test_who_looks_at_the_box_by_its_address_is_no_visitor(page: Page, made: New
 
 
 def test_nobody_is_left_unanswered_while_the_name_is_led_to_the_box(
-    page: Page, made: NewBox, visitors: Visitors
+    page: WatchedPage, made: NewBox, visitors: Visitors
 ) -> None:
     with visitors:
         visitors.await_more(5)
@@ -149,7 +139,7 @@ def test_nobody_is_left_unanswered_while_the_name_is_led_to_the_box(
 
 
 def test_the_server_then_sleeps_and_wakes_for_visitors_who_are_all_answered(
-    page: Page, made: NewBox, visitors: Visitors
+    page: WatchedPage, made: NewBox, visitors: Visitors
 ) -> None:
     made.box.await_state("asleep", 120)
     page.goto("/")
@@ -158,3 +148,27 @@ def test_the_server_then_sleeps_and_wakes_for_visitors_who_are_all_answered(
         visitors.await_more(5)
     assert visitors.unanswered() == []
     assert made.box.wakes()[0]["outcome"] == "up"
+
+
+def test_one_click_in_the_history_stops_a_noisy_waker(page: WatchedPage, made: NewBox) -> None:
+    noisy = {"User-Agent": "OfficeFeeder/1.0"}
+    client, board = made.office.client, made.office.server.board
+    for _ in range(2):
+        made.box.sleep()
+        assert ask(client, fresh("/feed.xml"), headers=noisy).status != 503
+    made.box.sleep()
+    page.goto("/history?tab=wakes")
+    settle(page)
+    row = page.locator("#wakers .line", has_text="/feed.xml")
+    row.locator("summary").click()
+    row.get_by_role("button").click()
+    page.get_by_text("would have prevented 2 of ").wait_for()
+    page.locator("dialog").get_by_role("button", name="Do not wake").click()
+    page.locator("#rules li", has_text="/feed.xml").wait_for()
+    packets = board.report()["counts"]["magic"]
+    answer = ask(client, fresh("/feed.xml"), headers=noisy)
+    assert (answer.status, answer.headers["x-naproxy"]) == (503, "refused")
+    assert answer.headers["retry-after"] == "3600"
+    assert (board.state, board.report()["counts"]["magic"]) == ("off", packets)
+    assert ask(client, fresh("/else"), headers=noisy).status != 503
+    assert board.state == "on"

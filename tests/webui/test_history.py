@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import socket
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
-from free_port import free_port
 from naproxy.history.tables import key
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.clients import ask, fresh
-from tests.simulator.office import Office, Settings
-from tests.simulator.office.box import VMOD
-from tests.simulator.office.namespace import ROOT, wait_for
-from tests.webui import people
-from tests.webui.conftest import PATIENCE_MS, SIZES, OpenPage, Watch, WatchedPage, log_in
-from tests.webui.looks import open_all, settle, too_wide, violations
+from tests.simulator.office.namespace import wait_for
+from tests.webui.conftest import OpenPage, Pages, WatchedPage
+from tests.webui.looks import clean, jumps, open_all, settle, too_small
 from tests.webui.stage import Stage
 from tests.webui.story import Story
 
@@ -37,20 +28,6 @@ EVIL = "<img src=x onerror=\"document.title='owned'\"><script>document.title='ow
 GAP_MINUTES = 40
 TABS = ("timeline", "wakes", "decisions")
 ZURICH = ZoneInfo("Europe/Zurich")
-
-
-@contextmanager
-def logged_in(browser: Browser, url: str) -> Iterator[WatchedPage]:
-    """Yield a page of a stage of one's own; what it does that it should not fails the test."""
-    context = browser.new_context(base_url=url, reduced_motion="reduce", **SIZES["desktop"])
-    context.set_default_timeout(PATIENCE_MS)
-    watch = Watch(url)
-    watch.context(context)
-    page = context.new_page()
-    log_in(page)
-    yield WatchedPage(page, watch)
-    context.close()
-    watch.check()
 
 
 def chart(page: Any) -> list[list[dict[str, Any]]]:
@@ -118,15 +95,18 @@ def test_power_and_states_share_one_axis(page: WatchedPage) -> None:
     assert max(map(abs, area)) <= 1.5
 
 
-def test_states_are_told_by_keyboard_with_reason_and_cause(page: WatchedPage) -> None:
+def test_states_are_told_by_keyboard_with_reason_cause_and_what_was_drawn(
+    page: WatchedPage,
+) -> None:
     show(page, "/history?view=day&day=" + yesterday())
     strip = page.locator(".strip")
     strip.focus()
     page.keyboard.press("Home")
     seen = set()
     for _ in range(60):
-        seen.add(page.locator(".band-words").inner_text())
+        seen.add(page.locator(".band-words").inner_text().replace("\xa0", " "))
         page.keyboard.press("ArrowRight")
+    assert any(re.match(r"Asleep.*, [1-9]\.?\d? W\)", words) for words in seen)
     assert any("Caused by" in words for words in seen)
     assert sum("Why: " in words for words in seen) > 3
     before = strip.get_attribute("viewBox")
@@ -134,19 +114,6 @@ def test_states_are_told_by_keyboard_with_reason_and_cause(page: WatchedPage) ->
     expect(strip).not_to_have_attribute("viewBox", before or "")  # it was drawn anew
     chosen = strip.get_attribute("aria-activedescendant")
     expect(page.locator(f"#{chosen}")).to_have_attribute("aria-selected", "true")
-
-
-def test_a_stretch_asleep_says_what_the_server_drew(page: WatchedPage) -> None:
-    show(page, "/history?view=day&day=" + yesterday())
-    strip = page.locator(".strip")
-    strip.focus()
-    page.keyboard.press("Home")
-    told = []
-    for _ in range(40):
-        told.append(page.locator(".band-words p").first.inner_text())
-        page.keyboard.press("ArrowRight")
-    asleep = [words for words in told if words.startswith("Asleep")]
-    assert any(re.search(r", [1-9]\.?\d? W\)", words.replace("\xa0", " ")) for words in asleep)
 
 
 def test_every_change_has_its_line(page: WatchedPage) -> None:
@@ -175,8 +142,7 @@ def test_the_history_is_clean_with_everything_open(open_page: OpenPage) -> None:
     for tab in TABS:
         show(page, f"/history?view=week&tab={tab}")
         open_all(page)
-        assert violations(page) == []
-        assert too_wide(page) == []
+        clean(page)
 
 
 def test_a_viewer_is_not_offered_rules(viewer: WatchedPage) -> None:
@@ -328,29 +294,13 @@ def test_the_brush_is_moved_by_keyboard(page: WatchedPage) -> None:
     expect(page.get_by_role("button", name="Show all")).to_be_disabled()
 
 
-SHIFTS = """() => new Promise((done) => {
-    let sum = 0;
-    new PerformanceObserver((list) => {
-        for (const each of list.getEntries()) if (!each.hadRecentInput) sum += each.value;
-    }).observe({ type: "layout-shift", buffered: true });
-    setTimeout(() => done(sum), 200);
-})"""
-SMALL = """() => [...document.querySelectorAll(
-    "main a, main button, main summary, main input, main select, main [role=slider]")]
-    .filter((each) => each.checkVisibility({ visibilityProperty: true }))
-    .filter((each) => {
-        const { width, height } = each.getBoundingClientRect();
-        return width && Math.min(width, height) < 24;
-    }).map((each) => each.outerHTML.slice(0, 100))"""
-
-
 @pytest.mark.parametrize("size", [pytest.param("desktop", marks=pytest.mark.long), "phone"])
 def test_nothing_jumps_and_everything_can_be_hit(open_page: OpenPage, size: Any) -> None:
     page = open_page(size=size)
     for tab in TABS:
         show(page, f"/history?view=week&tab={tab}")
-        assert page.evaluate(SHIFTS) < 0.05
-        assert page.evaluate(SMALL) == []
+        assert jumps(page) == []
+        assert too_small(page) == []
 
 
 # With a history of its own
@@ -361,6 +311,17 @@ def quiet_stage() -> Iterator[Stage]:
     """Nobody comes but those whom a test sends."""
     with Stage(days=2, visitors=False) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def quiet_pages(browser: Browser, quiet_stage: Stage) -> Pages:
+    return Pages(browser, quiet_stage)
+
+
+@pytest.fixture
+def quiet_page(quiet_pages: Pages) -> Iterator[WatchedPage]:
+    yield quiet_pages.open()
+    quiet_pages.end()
 
 
 def come(stage: Stage, **wake_request: str) -> None:
@@ -378,7 +339,8 @@ def come(stage: Stage, **wake_request: str) -> None:
         stage.wait("awake")
 
 
-def test_what_is_not_measured_is_not_drawn(browser: Browser, quiet_stage: Stage) -> None:
+def test_what_is_not_measured_is_not_drawn(quiet_page: WatchedPage, quiet_stage: Stage) -> None:
+    page = quiet_page
     noon = datetime.fromisoformat(f"{yesterday()}T12:00").replace(tzinfo=ZURICH)
     first = int(noon.timestamp() // 60)
     gap_s = (60 * first, 60 * (first + GAP_MINUTES))
@@ -388,150 +350,84 @@ def test_what_is_not_measured_is_not_drawn(browser: Browser, quiet_stage: Stage)
                 f"DELETE FROM {table} WHERE key >= ? AND key < ?",
                 (key(first, 0), key(first + GAP_MINUTES, 0)),
             )
-    with logged_in(browser, quiet_stage.url) as page:
-        show(page, "/history?view=day&day=" + yesterday())
-        [line, *_] = chart(page)
-        inside = [p for p in line if gap_s[0] <= p["x"] < gap_s[1]]
-        assert any(p["y"] is None for p in inside)
-        assert all(p["y"] is None for p in inside)
-        assert sum(p["y"] is not None for p in line) > 20
-        assert not page.evaluate(
-            "Chart.getChart(document.querySelector('#power canvas')).data.datasets[0].spanGaps"
-        )
+    show(page, "/history?view=day&day=" + yesterday())
+    [line, *_] = chart(page)
+    inside = [p for p in line if gap_s[0] <= p["x"] < gap_s[1]]
+    assert any(p["y"] is None for p in inside)
+    assert all(p["y"] is None for p in inside)
+    assert sum(p["y"] is not None for p in line) > 20
+    assert not page.evaluate(
+        "Chart.getChart(document.querySelector('#power canvas')).data.datasets[0].spanGaps"
+    )
 
 
-def test_what_came_from_the_network_is_text(browser: Browser, quiet_stage: Stage) -> None:
+def test_what_came_from_the_network_is_text(quiet_page: WatchedPage, quiet_stage: Stage) -> None:
+    page = quiet_page
     for _ in range(2):
         come(quiet_stage, agent=EVIL[:110], path=f"/{EVIL}", host=EVIL[:60], client=EVIL[:60])
     come(quiet_stage, agent="=HYPERLINK(0)", path="/x' onclick='", client="192.0.2.8")
-    with logged_in(browser, quiet_stage.url) as page:
-        show(page)
-        page.locator(".strip").focus()
-        for _ in range(8):
-            page.keyboard.press("ArrowLeft")
-        page.get_by_role("tab", name="Decisions").click()
-        page.locator("#changes summary").first.wait_for()
-        open_all(page)
-        expect(page.locator("#changes")).to_contain_text("<img src=x")
-        page.get_by_role("tab", name="Who wakes it").click()
-        ledger = page.locator("#ledger")
-        ledger.locator("summary").first.wait_for()
-        assert EVIL[:40] in ledger.inner_text()
-        for kind in ("IP address", "Program", "Page"):
-            page.locator("#wakers-title ~ .segmented").get_by_text(kind).click()
-            expect(page.locator("#wakers")).to_contain_text("<img src=x")
-        row = ledger.locator(".line", has_text="<img").first
-        row.locator("summary").click()
-        row.get_by_role("button").click()
-        page.locator("dialog .preview p").nth(1).wait_for()
-        assert page.locator("main img, dialog img, main script").count() == 0
-        assert "owned" not in page.title()
+    show(page)
+    page.locator(".strip").focus()
+    for _ in range(8):
+        page.keyboard.press("ArrowLeft")
+    page.get_by_role("tab", name="Decisions").click()
+    page.locator("#changes summary").first.wait_for()
+    open_all(page)
+    expect(page.locator("#changes")).to_contain_text("<img src=x")
+    page.get_by_role("tab", name="Who wakes it").click()
+    ledger = page.locator("#ledger")
+    ledger.locator("summary").first.wait_for()
+    assert EVIL[:40] in ledger.inner_text()
+    for kind in ("IP address", "Program", "Page"):
+        page.locator("#wakers-title ~ .segmented").get_by_text(kind).click()
+        expect(page.locator("#wakers")).to_contain_text("<img src=x")
+    row = ledger.locator(".line", has_text="<img").first
+    row.locator("summary").click()
+    row.get_by_role("button").click()
+    page.locator("dialog .preview p").nth(1).wait_for()
+    assert page.locator("main img, dialog img, main script").count() == 0
+    assert "owned" not in page.title()
 
 
-def test_the_ledger_is_searched(browser: Browser, quiet_stage: Stage) -> None:
+def test_the_ledger_is_searched(quiet_page: WatchedPage, quiet_stage: Stage) -> None:
+    page = quiet_page
     come(quiet_stage, path="/needle.txt", agent="Probe/1")
-    with logged_in(browser, quiet_stage.url) as page:
-        show(page, "/history?tab=wakes")
-        page.get_by_label("Page, program or address").fill("NEEDLE")
-        page.get_by_role("button", name="Search").click()
-        expect(page.locator("#ledger .line")).to_have_count(1)
-        assert "/needle.txt" in page.locator("#ledger").inner_text()
-        page.reload()
-        expect(page.locator("#ledger .line")).to_have_count(1)
-        expect(page.get_by_label("Page, program or address")).to_have_value("NEEDLE")
-        for form in ("csv", "json"):
-            with page.expect_download() as started:
-                page.locator(f"[data-what=wakes][data-format={form}]").click()
-            text = started.value.path().read_text()
-            rows = (
-                json.loads(text)["rows"]
-                if form == "json"
-                else list(csv.DictReader(text.splitlines()))
-            )
-            assert [row["path"] for row in rows] == ["/needle.txt"]
-        page.get_by_label("Page, program or address").fill("nothing like it")
-        page.get_by_role("button", name="Search").click()
-        page.get_by_text("No wake matches this search.").wait_for()
+    show(page, "/history?tab=wakes")
+    page.get_by_label("Page, program or address").fill("NEEDLE")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#ledger .line")).to_have_count(1)
+    assert "/needle.txt" in page.locator("#ledger").inner_text()
+    page.reload()
+    expect(page.locator("#ledger .line")).to_have_count(1)
+    expect(page.get_by_label("Page, program or address")).to_have_value("NEEDLE")
+    for form in ("csv", "json"):
+        with page.expect_download() as started:
+            page.locator(f"[data-what=wakes][data-format={form}]").click()
+        text = started.value.path().read_text()
+        rows = (
+            json.loads(text)["rows"] if form == "json" else list(csv.DictReader(text.splitlines()))
+        )
+        assert [row["path"] for row in rows] == ["/needle.txt"]
+    page.get_by_label("Page, program or address").fill("nothing like it")
+    page.get_by_role("button", name="Search").click()
+    page.get_by_text("No wake matches this search.").wait_for()
 
 
-def test_a_rule_is_undone_with_one_click(browser: Browser, quiet_stage: Stage) -> None:
+def test_a_rule_is_undone_with_one_click(quiet_page: WatchedPage, quiet_stage: Stage) -> None:
+    page = quiet_page
     come(quiet_stage, path="/often.xml", agent="Feeder/2")
-    with logged_in(browser, quiet_stage.url) as page:
-        with Story(page, "find who woke it last night and stop that") as story:
-            story.to("History")
-            story.click(page.get_by_role("tab", name="Who wakes it"))
-            row = page.locator("#ledger .line", has_text="/often.xml")
-            story.click(row.locator("summary"))
-            story.click(row.get_by_role("button"))
-            page.get_by_text("would have prevented").wait_for()
-            with story.aside():
-                assert violations(page) == []
-            story.click(page.locator("dialog").get_by_role("button", name="Do not wake"))
-            page.locator("#rules li", has_text="/often.xml").wait_for()
-        assert quiet_stage.api("GET", "/v1/config")["rule"][0]["text"] == "/often.xml"
-        page.get_by_role("button", name="Undo").click()
-        page.get_by_text("There are no rules.").wait_for()
-        assert quiet_stage.api("GET", "/v1/config")["rule"] == []
-
-
-# With real Varnish and a server that really sleeps
-
-
-@pytest.fixture
-def office() -> Iterator[Office]:
-    if os.geteuid() != 0:
-        pytest.skip("an office needs root")
-    assert (VMOD / "libvmod_naproxy.so").exists(), "the VMOD is not built: make build"
-    with Office(board=Settings(sleep_s=0.2, wake_s=0.2), keep=ROOT / "build/webui/office") as made:
-        made.box.start()
-        yield made
-
-
-@contextmanager
-def interface(office: Office, directory: Path) -> Iterator[str]:
-    """Run the web interface beside the office's box, on loopback of this machine."""
-    people.make(directory)
-    port = free_port()
-    process = subprocess.Popen(
-        [
-            Path(sys.executable).with_name("naproxy-webui"),
-            *("--data-dir", office.box.data_dir, "--state-dir", directory),
-            *("--run-dir", directory / "run", "--listen", f"127.0.0.1:{port}"),
-            *("--socket", office.box.run_dir / "control.sock"),
-        ]
-    )
-    try:
-        wait_for(lambda: _listens(port), "the web interface")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as sock:
-        return sock.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_one_click_stops_a_noisy_waker(browser: Browser, office: Office, tmp_path: Path) -> None:
-    noisy = {"User-Agent": "OfficeFeeder/1.0"}
-    board = office.server.board
-    for _ in range(2):
-        office.box.sleep()
-        assert ask(office.client, fresh("/feed.xml"), headers=noisy).status != 503
-    office.box.sleep()
-    with interface(office, tmp_path) as url, logged_in(browser, url) as page:
-        show(page, "/history?tab=wakes")
-        row = page.locator("#wakers .line", has_text="/feed.xml")
-        row.locator("summary").click()
-        row.get_by_role("button").click()
-        page.get_by_text("would have prevented 2 of 2 wakes").wait_for()
-        page.locator("dialog").get_by_role("button", name="Do not wake").click()
-        page.locator("#rules li", has_text="/feed.xml").wait_for()
-    packets = board.report()["counts"]["magic"]
-    answer = ask(office.client, fresh("/feed.xml"), headers=noisy)
-    assert (answer.status, answer.headers["x-naproxy"]) == (503, "refused")
-    assert answer.headers["retry-after"] == "3600"
-    assert (board.state, board.report()["counts"]["magic"]) == ("off", packets)
-    assert ask(office.client, fresh("/else"), headers=noisy).status != 503
-    assert board.state == "on"
+    with Story(page, "find who woke it last night and stop that") as story:
+        story.to("History")
+        story.click(page.get_by_role("tab", name="Who wakes it"))
+        row = page.locator("#ledger .line", has_text="/often.xml")
+        story.click(row.locator("summary"))
+        story.click(row.get_by_role("button"))
+        page.get_by_text("would have prevented").wait_for()
+        with story.aside():
+            clean(page)
+        story.click(page.locator("dialog").get_by_role("button", name="Do not wake"))
+        page.locator("#rules li", has_text="/often.xml").wait_for()
+    assert quiet_stage.api("GET", "/v1/config")["rule"][0]["text"] == "/often.xml"
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("There are no rules.").wait_for()
+    assert quiet_stage.api("GET", "/v1/config")["rule"] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,11 @@ import pytest
 from naproxy.shm import page as shm
 from playwright.sync_api import Browser, Route, expect
 
+from tests.simulator.office.namespace import wait_for
 from tests.simulator.past.front import HOST
-from tests.webui import people
-from tests.webui.conftest import LANGUAGES, PATIENCE_MS, SCREENS, SIZES, Watch, WatchedPage, log_in
-from tests.webui.looks import open_all, settle, too_wide, violations
+from tests.webui.conftest import LANGUAGES, SCREENS, OpenPage, Pages, WatchedPage
+from tests.webui.looks import clean, open_all, settle
+from tests.webui.settings import beside, patch, put, save
 from tests.webui.stage import Stage
 from tests.webui.story import Story
 
@@ -25,8 +26,10 @@ sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 from certificates import Authority, Issued, encrypted
 from pebble import Pebble, Port80, hook, needs_pebble, pebble
 
-GERMAN = "gerda"
-Open = Callable[..., WatchedPage]
+PATH = "/settings/https"
+GUIDE = "/setup/again/https?server=web"
+NEXT = re.compile(r"(try|again by itself|Versuch|von selbst wieder): .*\d\d:\d\d\.")
+FIELDS = ("pem", "key", "password")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     acme_hook = hook(edge, edge / "commands")
     arguments = [f"--edge-dir={edge}", "--edge-user=daemon", f"--acme-hook={acme_hook}"]
     with Stage(days=1, visitors=False, arguments=arguments) as started:
-        people.add(started.state_dir, GERMAN, "admin", "de")
         yield started
 
 
@@ -56,7 +58,7 @@ def pebbles(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def issuer(stage: Stage, pebbles: Pebble, as_it_was: None) -> Pebble:
     """An issuer that the box knows; the box serves HTTPS."""
     change(stage, mode="box")
-    patch(stage, {"op": "set", "where": "https.acme_directory", "value": pebbles.directory})
+    put(stage, "https", acme_directory=pebbles.directory)
     return pebbles
 
 
@@ -68,7 +70,7 @@ def elsewhere(stage: Stage, issuer: Pebble) -> str:
     still is, whatever PEBBLE_AUTHZREUSE says.
     """
     name = "elsewhere.example"
-    patch(stage, {"op": "set", "where": "server.web.hosts", "value": [name]})
+    put(stage, "server.web", hosts=[name])
     return name
 
 
@@ -81,44 +83,8 @@ def port_80(stage: Stage, issuer: Pebble) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def cookies(browser: Browser, stage: Stage) -> dict[str, Any]:
-    states = {}
-    for language, name in (("en", people.USER), ("de", GERMAN)):
-        context = browser.new_context(base_url=stage.url)
-        log_in(context.new_page(), name)
-        states[language] = context.storage_state()
-        context.close()
-    return states
-
-
-@pytest.fixture
-def opened(browser: Browser, stage: Stage, cookies: dict[str, Any]) -> Iterator[Open]:
-    """`opened(path, language, size, **options)`: a page of its own; clean at its end."""
-    made = []
-
-    def make(
-        path: str = "/settings/https", language: str = "en", size: str = "desktop", **options: Any
-    ) -> WatchedPage:
-        context = browser.new_context(
-            base_url=stage.url,
-            storage_state=cookies[language],
-            reduced_motion="reduce",
-            **{**SIZES[size], **options},
-        )
-        context.set_default_timeout(PATIENCE_MS)
-        watch = Watch(stage.url)
-        watch.context(context)
-        made.append((context, watch))
-        page = WatchedPage(context.new_page(), watch)
-        page.goto(path)
-        return page
-
-    yield make
-    for context, watch in made:
-        for page in context.pages:
-            page.unroute_all(behavior="ignoreErrors")
-        context.close()
-        watch.check()
+def pages(browser: Browser, stage: Stage) -> Pages:
+    return Pages(browser, stage)
 
 
 @pytest.fixture(autouse=True)
@@ -131,14 +97,8 @@ def as_it_was(stage: Stage) -> Iterator[None]:
     stage.api("PUT", "/v1/config", before)
 
 
-def patch(stage: Stage, *changes: dict[str, Any]) -> None:
-    version = stage.api("GET", "/v1/config")["version"]
-    stage.api("PATCH", "/v1/config", {"version": version, "changes": changes})
-
-
 def change(stage: Stage, **values: Any) -> None:
-    where = "server.web.https"
-    patch(stage, *({"op": "set", "where": f"{where}.{k}", "value": v} for k, v in values.items()))
+    put(stage, "server.web.https", **values)
 
 
 def send(stage: Stage, authority: Authority, issued: Issued, name: str = "main") -> None:
@@ -169,17 +129,16 @@ def ids(stage: Stage) -> list[str]:
 def good(page: WatchedPage) -> None:
     settle(page)
     open_all(page)
-    assert violations(page) == []
-    assert too_wide(page) == []
+    clean(page)
 
 
 def test_a_certificate_in_two_files_is_checked_then_used(
-    opened: Open, stage: Stage, authority: Authority
+    open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
-    page = opened()
+    page = open_page(PATH)
     issued = authority.issue(HOST)
     page.locator("fieldset[data-key=mode] input[value=box]").check()
-    page.locator("[data-save-bar] button[type=submit]").click()
+    save(page)
     expect(page.locator(".notice", has_text=f"no certificate for {HOST}")).to_be_visible()
     choose(page, "pem", ("site.crt", issued.pem), ("chain.crt", authority.below.pem))
     choose(page, "key", ("site.key", issued.key))
@@ -187,7 +146,6 @@ def test_a_certificate_in_two_files_is_checked_then_used(
     expect(page.locator("[data-found]")).to_contain_text("The box can use this certificate")
     expect(page.locator("[data-found]")).to_contain_text(HOST)
     assert ids(stage) == []
-    good(page)
     page.get_by_role("button", name="Use it").click()
     expect(page.locator("[data-certificate]")).to_contain_text(HOST)
     expect(page.locator(".notice", has_text="no certificate for")).to_have_count(0)
@@ -196,12 +154,12 @@ def test_a_certificate_in_two_files_is_checked_then_used(
 
 
 def test_the_card_says_by_itself_what_a_change_led_to(
-    opened: Open, stage: Stage, authority: Authority
+    open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
     change(stage, mode="box")
-    page = opened("about:blank")
+    page = open_page(own=True)
     page.clock.install()
-    page.goto("/settings/https")
+    page.goto(PATH)
     card = page.locator("[data-https] .notice")
     expect(card).to_contain_text(f"no certificate for {HOST}")
     send(stage, authority, authority.issue(HOST))
@@ -210,9 +168,9 @@ def test_the_card_says_by_itself_what_a_change_led_to(
 
 
 def test_what_is_wrong_is_said_beside_the_field_it_is_about(
-    opened: Open, stage: Stage, authority: Authority
+    open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
-    page = opened()
+    page = open_page(PATH)
     page.watch.allow(r"status of 422")
     issued = authority.issue(HOST)
     beside = {name: page.locator(".field", has=page.locator(f"[name={name}]")) for name in FIELDS}
@@ -239,14 +197,11 @@ def test_what_is_wrong_is_said_beside_the_field_it_is_about(
     assert ids(stage) == []
 
 
-FIELDS = ("pem", "key", "password")
-
-
 def test_a_file_with_all_and_a_password_takes_the_place_of_the_old_one(
-    opened: Open, stage: Stage, authority: Authority
+    open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
     send(stage, authority, authority.issue(HOST, days=6))
-    page = opened()
+    page = open_page(PATH)
     expect(page.locator(".badge[data-kind=bad]")).to_contain_text("5 days left")
     page.get_by_role("button", name=f"Replace the certificate for {HOST}").click()
     expect(page.locator("#send-title")).to_have_text(f"New certificate for {HOST}")
@@ -259,10 +214,10 @@ def test_a_file_with_all_and_a_password_takes_the_place_of_the_old_one(
 
 
 def test_a_second_one_for_the_same_names_is_asked_about(
-    opened: Open, stage: Stage, authority: Authority
+    open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
     send(stage, authority, authority.issue(HOST))
-    page = opened()
+    page = open_page(PATH)
     issued = authority.issue(HOST)
     choose(page, "pem", ("all.pem", authority.chain(issued) + issued.key))
     page.get_by_role("button", name="Use it").click()
@@ -277,11 +232,11 @@ def test_a_second_one_for_the_same_names_is_asked_about(
 
 
 def test_one_that_visitors_need_is_removed_after_two_questions(
-    opened: Open, stage: Stage, authority: Authority
+    open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
     send(stage, authority, authority.issue(HOST))
     change(stage, mode="box", redirect=True)
-    page = opened()
+    page = open_page(PATH)
     page.watch.allow(r"status of 409")
     page.get_by_role("button", name=f"Remove the certificate for {HOST}").click()
     expect(page.locator("dialog")).to_contain_text("in use for web")
@@ -293,12 +248,12 @@ def test_one_that_visitors_need_is_removed_after_two_questions(
     assert ids(stage) == []
 
 
-def test_what_only_the_box_s_https_has_goes_with_it(opened: Open, stage: Stage) -> None:
+def test_what_only_the_box_s_https_has_goes_with_it(open_page: OpenPage, stage: Stage) -> None:
     change(stage, mode="box", redirect=True, hsts_s=3600)
-    page = opened()
+    page = open_page(PATH)
     page.locator("fieldset[data-key=mode] input[value=unused]").check()
     expect(page.locator("[data-with-box]")).to_be_hidden()
-    page.locator("[data-save-bar] button[type=submit]").click()
+    save(page)
     expect(page.locator(".notice", has_text="nobody uses HTTPS here")).to_be_visible()
     said = stage.api("GET", "/v1/config")["server"][0]["https"]
     assert (said["mode"], said["redirect"], said["hsts_s"]) == ("unused", False, 0)
@@ -310,21 +265,21 @@ def test_what_only_the_box_s_https_has_goes_with_it(opened: Open, stage: Stage) 
 )
 @pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.long), "de"])
 def test_the_page_with_all_there_can_be_is_accessible_and_fits(
-    opened: Open, full: Stage, language: str, size: str, scheme: str
+    open_page: OpenPage, full: Stage, language: str, size: str, scheme: str
 ) -> None:
     assert len(ids(full)) == 2
-    page = opened("/settings/https", language, size, color_scheme=scheme)
+    page = open_page(PATH, language=language, size=size, scheme=scheme)
     assert page.locator("html").get_attribute("lang") == language
     good(page)
 
 
 @pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_now_says_it_and_leads_there(
-    opened: Open, stage: Stage, authority: Authority, language: str, size: str
+    open_page: OpenPage, stage: Stage, authority: Authority, language: str, size: str
 ) -> None:
     change(stage, mode="box")
     send(stage, authority, authority.issue(HOST, days=6))
-    page = opened("about:blank", language, size)
+    page = open_page(language=language, size=size)
     sent = {"past": "<b>A server</b> that leads past the box.", "around": 41}
 
     def with_more(route: Any) -> None:
@@ -345,11 +300,10 @@ def test_now_says_it_and_leads_there(
 
 @pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_the_step_of_the_guide_proposes_what_the_look_found(
-    opened: Open, stage: Stage, authority: Authority, language: str, size: str
+    open_page: OpenPage, stage: Stage, authority: Authority, language: str, size: str
 ) -> None:
-    page = opened(
-        "about:blank", language, size, color_scheme="dark" if size == "narrow" else "light"
-    )
+    scheme = "dark" if size == "narrow" else "light"
+    page = open_page(language=language, size=size, scheme=scheme)
     found = {
         "known": True,
         "answers": True,
@@ -357,7 +311,7 @@ def test_the_step_of_the_guide_proposes_what_the_look_found(
         "names": ["shop.office.example", "*.a-rather-long-name-of-a-website.example"],
     }
     page.route("**/api/setup/https/look", lambda route: route.fulfill(json=found))
-    page.goto("/setup/again/https?server=web")
+    page.goto(GUIDE)
     expect(page.locator("input[name=mode][value=box]")).to_be_checked()
     expect(page.locator("#names input")).to_have_count(2)
     good(page)
@@ -372,43 +326,27 @@ def test_the_step_of_the_guide_proposes_what_the_look_found(
     assert kept["in_use_by"] == ["web"]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_step_of_the_guide_leaves_what_is_passed_on_unopened(
-    opened: Open, stage: Stage, language: str
+@pytest.mark.parametrize("chosen", ["through", "keep", None])
+def test_the_step_of_the_guide_leaves_what_nobody_changes(
+    open_page: OpenPage, stage: Stage, chosen: str | None
 ) -> None:
-    change(stage, mode="through")
-    before = stage.config_file.read_bytes()
-    page = opened("about:blank", language)
-    found: dict[str, Any] = {"known": True, "answers": True, "leads": None, "names": []}
-    page.route("**/api/setup/https/look", lambda route: route.fulfill(json=found))
-    page.goto("/setup/again/https?server=web")
-    expect(page.locator("input[name=mode]:checked")).to_have_value("through")
-    words = "reicht es ungeöffnet weiter" if language == "de" else "passes it on unopened"
-    expect(page.locator("#seen")).to_contain_text(words)
-    good(page)
-    page.locator("button[form=form]").click()
-    page.wait_for_url("**/setup/again")
-    assert stage.config_file.read_bytes() == before
-
-
-def test_the_step_of_the_guide_leaves_a_certificate_as_it_is(opened: Open, stage: Stage) -> None:
-    change(stage, mode="box")
     own = {"id": "main", "source": "server", "server": "web"}
-    patch(stage, {"op": "add", "where": "certificate", "value": own})
+    found: dict[str, Any] = {"known": True, "answers": True, "leads": None, "names": []}
+    page = open_page()
+    if chosen == "through":
+        change(stage, mode="through")
+        page.route("**/api/setup/https/look", lambda route: route.fulfill(json=found))
+    elif chosen == "keep":
+        change(stage, mode="box")
+        patch(stage, {"op": "add", "where": "certificate", "value": own})
+    else:
+        page.route("**/api/setup/https/look", lambda route: None)
     before = stage.config_file.read_bytes()
-    page = opened("/setup/again/https?server=web")
-    expect(page.locator("input[name=way]:checked")).to_have_value("keep")
-    good(page)
-    page.locator("button[form=form]").click()
-    page.wait_for_url("**/setup/again")
-    assert stage.config_file.read_bytes() == before
-
-
-def test_the_step_of_the_guide_sends_no_mode_that_nobody_chose(opened: Open, stage: Stage) -> None:
-    before = stage.config_file.read_bytes()
-    page = opened("about:blank")
-    page.route("**/api/setup/https/look", lambda route: None)
-    page.goto("/setup/again/https?server=web")
+    page.goto(GUIDE)
+    if chosen:
+        expect(page.locator(f"input[value={chosen}]:checked")).to_be_visible()
+    if chosen == "through":
+        expect(page.locator("#seen")).to_contain_text("passes it on unopened")
     page.locator("button[form=form]").click()
     page.wait_for_url("**/setup/again")
     assert stage.config_file.read_bytes() == before
@@ -438,10 +376,10 @@ def issue_form(page: WatchedPage) -> Any:
 @with_issuer
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_trial_says_that_it_works_and_changes_nothing(
-    opened: Open, stage: Stage, port_80: None, language: str
+    open_page: OpenPage, stage: Stage, port_80: None, language: str
 ) -> None:
     before = stage.config_file.read_bytes()
-    page = opened(language=language)
+    page = open_page(PATH, language=language)
     form = issue_form(page)
     form.locator("[data-check]").click()
     expect(form.locator("[data-tried] .notice[data-kind=good]")).to_contain_text(HOST)
@@ -451,9 +389,9 @@ def test_a_trial_says_that_it_works_and_changes_nothing(
 
 @with_issuer
 def test_a_trial_of_a_name_that_leads_elsewhere_says_what_to_do(
-    opened: Open, stage: Stage, elsewhere: str
+    open_page: OpenPage, stage: Stage, elsewhere: str
 ) -> None:
-    page = opened()
+    page = open_page(PATH)
     form = issue_form(page)
     form.locator("[data-check]").click()
     said = form.locator("[data-tried] .notice[data-kind=bad]")
@@ -464,25 +402,22 @@ def test_a_trial_of_a_name_that_leads_elsewhere_says_what_to_do(
 
 
 @with_issuer
-@pytest.mark.parametrize(
-    ("language", "words"), [("en", "could not be reached"), ("de", "nicht erreichbar")]
-)
 def test_a_wrong_directory_is_said_in_words(
-    opened: Open, stage: Stage, issuer: Pebble, language: str, words: str
+    open_page: OpenPage, stage: Stage, issuer: Pebble
 ) -> None:
-    nobody = "https://127.0.0.1:1/dir"
-    patch(stage, {"op": "set", "where": "https.acme_directory", "value": nobody})
-    page = opened(language=language)
+    put(stage, "https", acme_directory="https://127.0.0.1:1/dir")
+    page = open_page(PATH)
     form = issue_form(page)
     form.locator("[data-check]").click()
-    expect(form.locator("[data-tried] .notice[data-kind=bad]")).to_contain_text(words)
+    said = form.locator("[data-tried] .notice[data-kind=bad]")
+    expect(said).to_contain_text("could not be reached")
 
 
 @with_issuer
 def test_one_is_issued_shown_with_its_renewal_and_renewed_at_once(
-    opened: Open, stage: Stage, port_80: None
+    open_page: OpenPage, stage: Stage, port_80: None
 ) -> None:
-    page = opened()
+    page = open_page(PATH)
     form = issue_form(page)
     form.get_by_role("button", name="Get it").click()
     row = page.locator("[data-certificate=issued]")
@@ -512,9 +447,9 @@ def test_one_is_issued_shown_with_its_renewal_and_renewed_at_once(
 @with_issuer
 @pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_one_that_does_not_come_says_why_and_when_the_next_try_is(
-    opened: Open, elsewhere: str, language: str, size: str
+    open_page: OpenPage, elsewhere: str, language: str, size: str
 ) -> None:
-    page = opened("/settings/https", language, size)
+    page = open_page(PATH, language=language, size=size)
     form = issue_form(page)
     form.locator(".primary").click()
     said = form.locator("[data-tried] .notice[data-kind=bad]")
@@ -527,17 +462,14 @@ def test_one_that_does_not_come_says_why_and_when_the_next_try_is(
     good(page)
 
 
-NEXT = re.compile(r"(try|again by itself|Versuch|von selbst wieder): .*\d\d:\d\d\.")
-
-
 def test_what_is_missing_is_said_beside_its_field_and_nothing_changes(
-    opened: Open, stage: Stage
+    open_page: OpenPage, stage: Stage
 ) -> None:
     names = [HOST, "*.office.example", "b\u00fcro.example"]
-    patch(stage, {"op": "set", "where": "server.web.hosts", "value": names})
+    put(stage, "server.web", hosts=names)
     change(stage, mode="box")
     before = stage.config_file.read_bytes()
-    page = opened()
+    page = open_page(PATH)
     page.watch.allow(r"status of (422|400)")
     form = page.locator("[data-issue-form]")
     get_it = form.get_by_role("button", name="Get it")
@@ -556,30 +488,27 @@ def test_what_is_missing_is_said_beside_its_field_and_nothing_changes(
     form.locator("[name=hook]").fill("../evil")
     expect(boxes.nth(1)).to_be_checked()
     form.locator("[data-check]").click()
-    expect(
-        form.locator(".field", has=page.locator("[name=hook]")).locator(".error")
-    ).not_to_be_empty()
+    expect(beside(page, page.locator("[name=hook]"))).not_to_be_empty()
     form.locator("[name=hook]").fill("dns")
     form.locator("[name=acme_email]").fill("--nobody")
     get_it.click()
-    mail = form.locator(".field", has=page.locator("[name=acme_email]"))
-    expect(mail.locator(".error")).not_to_be_empty()
+    expect(beside(page, page.locator("[name=acme_email]"))).not_to_be_empty()
     assert (stage.config_file.read_bytes(), ids(stage)) == (before, [])
 
 
 def test_nothing_is_issued_for_a_website_that_the_box_does_not_serve(
-    opened: Open,
+    open_page: OpenPage,
 ) -> None:
-    form = issue_form(opened())
+    form = issue_form(open_page(PATH))
     expect(form).to_contain_text("choose \u201cThe box serves it\u201d")
     expect(form.locator("button[type=submit]:disabled")).to_have_count(2)
 
 
-def test_the_server_s_way_says_what_to_paste_and_looks(opened: Open, stage: Stage) -> None:
+def test_the_server_s_way_says_what_to_paste_and_looks(open_page: OpenPage, stage: Stage) -> None:
     own = {"id": "main", "source": "server", "server": "web"}
     key = str(stage.directory / "ssh/certificate")
     patch(stage, {"op": "add", "where": "certificate", "value": {**own, "key_file": key}})
-    page = opened()
+    page = open_page(PATH)
     form = page.locator("[data-fetch-form]")
     expect(form).to_be_visible()
     page.watch.allow(r"status of 422")
@@ -596,9 +525,9 @@ def test_the_server_s_way_says_what_to_paste_and_looks(opened: Open, stage: Stag
 
 
 def test_one_from_the_server_is_configured_when_what_to_paste_is_asked_for(
-    opened: Open, stage: Stage
+    open_page: OpenPage, stage: Stage
 ) -> None:
-    page = opened()
+    page = open_page(PATH)
     page.watch.allow(r"status of 409")
     refused: dict[str, Any] = {"error": "refused", "code": "x", "params": {}, "where": None}
     # Root's key would be made in this machine's own /etc.
@@ -616,26 +545,22 @@ def test_one_from_the_server_is_configured_when_what_to_paste_is_asked_for(
 @with_issuer
 @pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_the_step_of_the_guide_has_one_issued(
-    opened: Open, stage: Stage, port_80: None, language: str, size: str
+    open_page: OpenPage, stage: Stage, port_80: None, language: str, size: str
 ) -> None:
     change(stage, mode="none")
-    page = opened("/setup/again/https?server=web", language, size)
+    page = open_page(GUIDE, language=language, size=size)
     page.locator("input[name=mode][value=box]").check()
     form = page.locator("#form")
     form.locator("[name=acme_terms]").check()
     page.locator("#try").click()
     expect(form.locator("[data-tried] .notice[data-kind=good]")).to_contain_text(HOST)
     assert (configured(stage), ids(stage)) == ([], [])
-    good(page)
     page.locator("button[form=form]").click()
     page.wait_for_url("**/setup/again")
     [own] = configured(stage)
     assert (own["id"], own["source"]) == ("issued", "acme")
     assert stage.api("GET", "/v1/config")["server"][0]["https"]["mode"] == "box"
-    page.goto("/settings/https")
-    for _ in range(100):
-        if page.locator("[data-certificate=issued] .badge").count():
-            break
-        page.wait_for_timeout(200)
-        page.reload()
+    wait_for(lambda: ids(stage) == ["issued"], "the certificate")
+    page.goto(PATH)
+    expect(page.locator("[data-certificate=issued] .badge")).to_be_visible()
     expect(page.locator("[data-certificate=issued]")).to_contain_text(HOST)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.webui.conftest import WatchedPage
-from tests.webui.looks import violations
+from tests.webui.conftest import Pages, WatchedPage, watched
+from tests.webui.looks import clean
 from tests.webui.people import USER
 from tests.webui.stage import Stage
 
@@ -19,22 +19,18 @@ HOUR_S = 3600
 
 
 @pytest.fixture(scope="module")
-def kit(browser: Browser, stage: Stage, logins: Any) -> Iterator[Any]:
+def kit(browser: Browser, stage: Stage, pages: Pages) -> Iterator[Any]:
     """`kit("format", "clock(0)")`: what a function of a module of the kit returns."""
-    context = browser.new_context(
-        base_url=stage.url, storage_state=logins(USER), timezone_id="Asia/Tokyo"
-    )
-    page = context.new_page()
-    page.goto("/account")
-    shell = page.locator("script[src$='kit/shell.js']").get_attribute("src")
-    assert shell
+    options = {"storage_state": pages.login(USER), "timezone_id": "Asia/Tokyo"}
+    with watched(browser, stage.url, **options) as page:
+        page.goto("/account")
+        shell = page.locator("script[src$='kit/shell.js']").get_attribute("src")
 
-    def call(module: str, expression: str) -> Any:
-        address, name = shell.replace("shell.js", f"{module}.js"), expression.partition("(")[0]
-        return page.evaluate(f"import('{address}').then(({{ {name} }}) => {expression})")
+        def call(module: str, expression: str) -> Any:
+            address, name = shell.replace("shell.js", f"{module}.js"), expression.partition("(")[0]
+            return page.evaluate(f"import('{address}').then(({{ {name} }}) => {expression})")
 
-    yield call
-    context.close()
+        yield call
 
 
 def test_times_are_those_of_the_offices_clocks(kit: Any) -> None:
@@ -141,4 +137,4 @@ def test_a_refusal_is_beside_its_field_and_the_rest_above(page: WatchedPage) -> 
     expect(field).to_be_focused()
     expect(page.locator("#tried .field .error")).to_have_text("Must be <b>0</b> or more.")
     expect(page.locator("#tried [role=alert]")).to_have_text("box.data_dir: is not there")
-    assert violations(page) == []
+    clean(page)

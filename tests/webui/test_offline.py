@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 from playwright.sync_api import Browser, expect
 
 from tests.simulator.office.namespace import ROOT
-from tests.webui.conftest import OpenPage, Watch
-from tests.webui.looks import too_small, too_wide, violations
+from tests.webui.conftest import OpenPage, watched
+from tests.webui.looks import clean, too_small
 
 sys.path.append(str(ROOT / "webui/tests"))
 
@@ -39,7 +39,8 @@ def test_offline_it_says_since_when_and_shows_no_figures(open_page: OpenPage) ->
     assert told in {f"{first + timedelta(minutes=n):%H:%M}" for n in range(minutes + 1)}
     assert page.locator(".stat, .server, .chart").count() == 0
     assert page.url.endswith("/savings")
-    assert violations(page) + too_wide(page) + too_small(page) == []
+    clean(page)
+    assert too_small(page) == []
 
     page.context.set_offline(False)
     expect(page.locator("#stats .stat-value").first).to_contain_text("Wh")
@@ -52,18 +53,14 @@ def test_with_a_certificate_that_is_not_trusted_it_does_without(
     front = Lighttpd(webui)
     try:
         url = f"https://127.0.0.1:{front.port}"
-        context = browser.new_context(base_url=url, ignore_https_errors=True)
-        watch = Watch(url)
-        watch.context(context)
-        page = context.new_page()
-        page.goto("/claim")
-        page.wait_for_timeout(1000)
-        workers = "navigator.serviceWorker.getRegistrations().then((all) => all.length)"
-        assert page.evaluate(workers) == 0
-        context.close()
-        # The browser says so where developers look; the page goes on.
-        watch.allow("An SSL certificate error occurred when fetching the script")
-        watch.check()
+        with watched(browser, url, ignore_https_errors=True) as page:
+            # The browser says so where developers look; the page goes on.
+            refused = "An SSL certificate error occurred when fetching the script"
+            page.watch.allow(refused)
+            with page.expect_console_message(lambda said: refused in said.text):
+                page.goto("/claim")
+            workers = "navigator.serviceWorker.getRegistrations().then((all) => all.length)"
+            assert page.evaluate(workers) == 0
     finally:
         front.close()
         webui.close()

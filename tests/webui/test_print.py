@@ -6,7 +6,7 @@ import pytest
 
 from tests.simulator.office.namespace import wait_for
 from tests.webui.conftest import OpenPage
-from tests.webui.looks import SETTLED_MS, settle, too_wide
+from tests.webui.looks import settle, still, too_wide
 
 A4_WIDTH = 680
 """Pixels of CSS between margins of 15 mm."""
@@ -20,7 +20,7 @@ def test_a_dark_page_is_printed_black_on_white_without_navigation(
     settle(page)
     page.emulate_media(media="print")
     page.set_viewport_size({"width": A4_WIDTH, "height": 960})
-    page.wait_for_timeout(SETTLED_MS)
+    still(page)
 
     look = "[document.body, document.querySelector('main .card')].map((each) => "
     colours = page.evaluate(look + "getComputedStyle(each).backgroundColor)")

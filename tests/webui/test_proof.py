@@ -5,27 +5,21 @@ That a server is proved while one watches is in test_first_run.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.webui.conftest import LANGUAGES, OpenPage, WatchedPage
-from tests.webui.looks import too_wide, violations
+from tests.webui.looks import clean
+from tests.webui.settings import beside, put
 from tests.webui.stage import Stage
 
 PATH = "/setup/again/proof?server=web"
 USE = "Use these figures"
 TABS = 30
 
-
-@pytest.fixture(autouse=True)
-def as_it_was(stage: Stage) -> Iterator[None]:
-    """Put the settings back: others use the stage too."""
-    before = stage.config_file.read_bytes()
-    yield
-    stage.api("PUT", "/v1/config", before)
+pytestmark = pytest.mark.usefixtures("as_it_was")
 
 
 def reckoned(stage: Stage) -> Any:
@@ -38,15 +32,6 @@ def measured(stage: Stage) -> Any:
     found = stage.api("GET", "/v1/servers/web/power")["measured"]
     assert found
     return found
-
-
-def set_powers(stage: Stage, **powers: float) -> None:
-    config = stage.api("GET", "/v1/config")
-    changes = [
-        {"op": "set", "where": f"server.web.power.{key}", "value": value}
-        for key, value in powers.items()
-    ]
-    stage.api("PATCH", "/v1/config", {"changes": changes, "version": config["version"]})
 
 
 def tab_to(page: WatchedPage, wanted: Any) -> None:
@@ -78,7 +63,7 @@ def test_what_was_measured_is_taken_over_with_the_keyboard(page: WatchedPage, st
 def test_powers_that_somebody_set_are_named_before_they_are_replaced(
     page: WatchedPage, stage: Stage
 ) -> None:
-    set_powers(stage, on_w=60, off_w=3)
+    put(stage, "server.web.power", on_w=60, off_w=3)
     page.goto(PATH)
     use = page.get_by_role("button", name=USE)
     expect(use).to_have_text(f"{USE} instead")
@@ -97,7 +82,7 @@ def test_powers_that_somebody_set_meanwhile_are_not_replaced_unseen(
     page.goto(PATH)
     use = page.get_by_role("button", name=USE, exact=True)
     use.wait_for()
-    set_powers(stage, on_w=60, off_w=3)
+    put(stage, "server.web.power", on_w=60, off_w=3)
     use.click()
     expect(page.locator(".toast")).to_contain_text(
         "The settings have other figures for this server"
@@ -108,43 +93,37 @@ def test_powers_that_somebody_set_meanwhile_are_not_replaced_unseen(
     assert reckoned(stage)["on_w"] == 60
 
 
-@pytest.mark.parametrize(
-    ("field", "typed", "words"),
-    [
-        ("cycles", "51", "Darf höchstens 50 sein."),
-        ("cycles", "viele", "Muss eine ganze Zahl sein."),
-        ("pause_s", "0,5", "Muss mindestens 1 sein."),
-    ],
-)
 def test_a_plan_that_cannot_be_is_refused_beside_its_field(
-    open_page: OpenPage, stage: Stage, field: str, typed: str, words: str
+    open_page: OpenPage, stage: Stage
 ) -> None:
     page = open_page(language="de", size="narrow")
     page.watch.allow("status of 400")
     before = stage.api("GET", "/v1/servers/web/commission")
     page.goto(PATH)
     page.locator("#result .button.small").click()
-    page.locator("#before summary").click()
-    place = page.locator(f"#{field}")
-    place.fill(typed)
-    page.locator("#before summary").click()
-    page.locator("#begin").click()
-    expect(place).to_be_focused()
-    expect(place).to_have_attribute("aria-invalid", "true")
-    expect(page.locator(".field", has=place).locator(".error")).to_have_text(words)
-    assert violations(page) == []
-    assert too_wide(page) == []
+    for field, typed, words in (
+        ("cycles", "51", "Darf höchstens 50 sein."),
+        ("cycles", "viele", "Muss eine ganze Zahl sein."),
+        ("pause_s", "0,5", "Muss mindestens 1 sein."),
+    ):
+        page.locator("#before details").evaluate("each => { each.open = true; }")
+        place = page.locator(f"#{field}")
+        usual = place.input_value()
+        place.fill(typed)
+        page.locator("#before details").evaluate("each => { each.open = false; }")
+        page.locator("#begin").click()
+        expect(beside(page, place)).to_have_text(words)
+        expect(place).to_be_focused()
+        expect(place).to_have_attribute("aria-invalid", "true")
+        place.fill(usual)
     assert stage.api("GET", "/v1/servers/web/commission") == before
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_it_fits_a_narrow_screen(open_page: OpenPage, stage: Stage, language: str) -> None:
-    set_powers(stage, on_w=1060.5, off_w=103.5)
-    for scheme in ("light", "dark"):
-        page = open_page(PATH, language=language, size="narrow", scheme=scheme)
-        expect(page.locator("#result")).to_contain_text("104\u00a0W")
-        assert violations(page) == []
-        assert too_wide(page) == []
+    put(stage, "server.web.power", on_w=1060.5, off_w=103.5)
+    page = open_page(PATH, language=language, size="narrow", scheme="dark")
+    expect(page.locator("#result")).to_contain_text("104\u00a0W")
+    clean(page)
     page.locator("#power button").click()
     expect(page.locator("#used")).to_be_focused()
-    assert violations(page) == []

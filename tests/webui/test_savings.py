@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.webui.conftest import OpenPage, Scheme, Size, WatchedPage
-from tests.webui.looks import settle, too_wide, violations
+from tests.webui.looks import clean, settle
 
 LONG_MS = 120_000
 
@@ -130,7 +130,7 @@ def test_without_a_price_there_is_energy_only_and_where_to_enter_it(page: Watche
     assert link.get_attribute("href") == "/settings/office"
     work_out(page)
     expect(page.locator("#if-found")).not_to_contain_text("€")
-    assert violations(page) == []
+    clean(page)
 
 
 def test_who_may_only_look_can_change_nothing(viewer: WatchedPage, page: WatchedPage) -> None:
@@ -183,8 +183,7 @@ def test_all_of_it_open_is_accessible_and_not_too_wide(
     for summary in page.locator("main details > summary").all():
         summary.click()
     settle(page)
-    assert violations(page) == []
-    assert too_wide(page) == []
+    clean(page)
 
 
 def test_a_far_picture_is_drawn_when_one_comes_near_in_the_colours_of_then(

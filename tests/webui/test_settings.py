@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import threading
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,36 +16,23 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.webui.conftest import OpenPage, WatchedPage
-from tests.webui.looks import open_all, violations
+from tests.webui.looks import clean, open_all
+from tests.webui.settings import (
+    allow_refusals,
+    beside,
+    config,
+    field,
+    patch,
+    put,
+    said,
+    save,
+    saved,
+    server,
+)
 from tests.webui.stage import Stage
 from tests.webui.story import Story
 
 pytestmark = pytest.mark.usefixtures("as_it_was")
-
-
-def config(stage: Stage) -> Any:
-    return stage.api("GET", "/v1/config")
-
-
-def field(page: WatchedPage, where: str) -> Any:
-    return page.locator(f'[data-where="{where}"]:enabled').first
-
-
-def save(page: WatchedPage) -> None:
-    page.locator("[data-save-bar] button[type=submit]").click()
-
-
-def saved(page: WatchedPage) -> None:
-    expect(page.locator(".toast", has_text="Saved")).to_be_visible()
-
-
-def said(page: WatchedPage, name: str) -> Any:
-    return page.locator(f'[data-consequence="{name}"]')
-
-
-def allow_refusals(page: WatchedPage) -> None:
-    """A refusal is a status that the browser reports as an error."""
-    page.watch.allow(r"status of (4\d\d|502)")
 
 
 def test_a_value_is_refused_beside_its_field_then_accepted_and_in_force(
@@ -57,15 +45,14 @@ def test_a_value_is_refused_beside_its_field_then_accepted_and_in_force(
     expect(page.locator("[data-save-count]")).to_have_text("1 change is not saved yet")
     save(page)
     expect(share).to_have_attribute("aria-invalid", "true")
-    beside = page.locator(".field", has=share).locator(".error")
-    expect(beside).to_have_text(re.compile(r"must be 0 to 100\s%\s\(given: 200\s%\)"))
+    expect(beside(page, share)).to_have_text(re.compile(r"must be 0 to 100\s%\s\(given: 200\s%\)"))
     assert share.evaluate("each => each === document.activeElement")
-    assert violations(page) == []
+    clean(page)
     share.fill("2,5")
     save(page)
     saved(page)
     expect(page.locator("[data-save-bar]")).to_be_hidden()
-    assert config(stage)["server"][0]["promise"]["fraction"] == 0.025
+    assert server(stage)["promise"]["fraction"] == 0.025
     page.reload()
     expect(field(page, "server.web.promise.fraction")).to_have_value("2.5")
 
@@ -110,8 +97,8 @@ def test_another_policy_is_chosen_with_its_own_settings(page: WatchedPage, stage
     part.locator('[data-key="idle_s"]').fill("120")
     save(page)
     saved(page)
-    assert config(stage)["server"][0]["policy"]["name"] == "timeout"
-    assert config(stage)["server"][0]["policy"]["idle_s"] == 120
+    assert server(stage)["policy"]["name"] == "timeout"
+    assert server(stage)["policy"]["idle_s"] == 120
 
 
 def test_hours_are_drawn_with_the_keyboard_and_said_in_words(
@@ -131,7 +118,7 @@ def test_hours_are_drawn_with_the_keyboard_and_said_in_words(
     expect(cell).to_have_attribute("aria-label", "Monday 08:00 to 09:00: yes")
     save(page)
     saved(page)
-    assert config(stage)["server"][0]["awake"]["hours"] == ["mon 08:00-09:00"]
+    assert server(stage)["awake"]["hours"] == ["mon 08:00-09:00"]
 
 
 def test_hours_are_proposed_and_put_in_when_somebody_wants_them(
@@ -150,7 +137,7 @@ def test_hours_are_proposed_and_put_in_when_somebody_wants_them(
     card.get_by_role("button", name="Put in").click()
     expect(said(page, "hours")).to_have_text("The server stays awake Mon to Fri 08:00 to 18:00.")
     expect(card.get_by_role("button", name="Put in")).to_be_hidden()
-    assert config(stage)["server"][0]["awake"]["hours"] == []
+    assert server(stage)["awake"]["hours"] == []
 
 
 def test_what_the_box_itself_proposes_is_said(page: WatchedPage) -> None:
@@ -166,8 +153,7 @@ def test_a_calendar_is_set_and_its_address_is_not_shown(page: WatchedPage, stage
     address = field(page, "server.web.awake.calendar")
     address.fill("ftp://calendar.example/a.ics")
     save(page)
-    beside = page.locator(".field", has=address).locator(".error")
-    expect(beside).to_contain_text("begins with http:// or https://")
+    expect(beside(page, address)).to_contain_text("begins with http:// or https://")
     address.fill("http://127.0.0.1:9/office.ics")
     save(page)
     saved(page)
@@ -197,14 +183,13 @@ def test_hours_are_added_exactly_and_text_and_grid_are_one(page: WatchedPage, st
     text.fill("mon-fri 07:30-18:00\nsometimes")
     expect(said(page, "hours")).to_contain_text("The box does not understand this line: sometimes")
     save(page)
-    beside = page.locator(".field", has=text).locator(".error")
-    expect(beside).to_contain_text('must look like "mon-fri 07:30-18:00"')
+    expect(beside(page, text)).to_contain_text('must look like "mon-fri 07:30-18:00"')
     text.fill("sat 22:00-02:00\n2026-12-24 08:00-12:00")
     expect(card.locator('td[data-day="6"][data-hour="1"]')).to_have_attribute("data-part", "on")
     save(page)
     saved(page)
     expected = ["sat 22:00-02:00", "2026-12-24 08:00-12:00"]
-    assert config(stage)["server"][0]["awake"]["hours"] == expected
+    assert server(stage)["awake"]["hours"] == expected
 
 
 def test_the_waiting_page_shows_the_words_as_they_are_typed(page: WatchedPage) -> None:
@@ -229,8 +214,9 @@ def test_a_rule_is_refused_made_and_taken_away(page: WatchedPage, stage: Stage) 
     field(page, "rule.+.treat_as").select_option("monitor")
     field(page, "rule.+.text").fill("here")
     page.locator("form[data-add] button[type=submit]").click()
-    beside = page.locator(".field", has=field(page, "rule.+.text")).locator(".error")
-    expect(beside).to_contain_text("must be an address or a network")
+    expect(beside(page, field(page, "rule.+.text"))).to_contain_text(
+        "must be an address or a network"
+    )
     field(page, "rule.+.kind").select_option("agent")
     hostile = "<script>alert(1)</script>"
     field(page, "rule.+.text").fill(hostile)
@@ -315,7 +301,6 @@ def test_a_password_of_a_meter_is_kept_in_a_file_replaced_and_removed(
     expect(hint).to_contain_text("Set on ")
     expect(password).to_have_value("")
     assert "hush" not in page.content()
-    assert violations(page) == []
     password.fill("another")
     save(page)
     saved(page)
@@ -330,14 +315,10 @@ def test_a_password_of_a_meter_is_kept_in_a_file_replaced_and_removed(
 def test_a_meter_at_another_host_asks_for_its_password_again(
     page: WatchedPage, stage: Stage
 ) -> None:
-    def change(op: str, where: str, **more: Any) -> None:
-        changes = [{"op": op, "where": where, **more}]
-        body = {"changes": changes, "version": config(stage)["version"]}
-        stage.api("PATCH", "/v1/config", body)
-
     allow_refusals(page)
     at = {"id": "rack", "of": "box", "driver": "shelly", "host": "192.0.2.9"}
-    change("add", "meter", value={**at, "password_file": {"secret": "hush"}})
+    value = {**at, "password_file": {"secret": "hush"}}
+    patch(stage, {"op": "add", "where": "meter", "value": value})
     page.goto("/settings/meters")
     field(page, "meter.rack.host").fill("192.0.2.66")
     save(page)
@@ -348,7 +329,7 @@ def test_a_meter_at_another_host_asks_for_its_password_again(
     save(page)
     saved(page)
     assert config(stage)["meter"][-1]["host"] == "192.0.2.66"
-    change("remove", "meter.rack")
+    patch(stage, {"op": "remove", "where": "meter.rack"})
 
 
 def test_only_a_key_that_is_sent_to_nobody_may_be_named_as_a_file(page: WatchedPage) -> None:
@@ -405,19 +386,9 @@ def test_a_night_rate_is_entered_refused_where_two_overlap_and_in_force(
     expect(page.locator("[data-member='tariff.1'] .error")).to_contain_text("must be 0 to 100000")
 
 
-def test_a_part_of_the_website_is_kept_for_a_time_of_its_own(
+def test_a_part_of_the_website_is_refused_a_rule_that_says_nothing_then_has_one(
     page: WatchedPage, stage: Stage
 ) -> None:
-    page.goto("/settings/cache")
-    field(page, "cache_rule.+.path").fill("/images/")
-    field(page, "cache_rule.+.keep_s").fill("86400")
-    page.locator("form[data-add] button[type=submit]").click()
-    expect(page.locator("[data-duration]")).to_have_text(re.compile("1.d"))
-    [rule] = config(stage)["cache_rule"]
-    assert (rule["path"], rule["keep_s"], rule["browser_s"]) == ("/images/", 86400, -1)
-
-
-def test_a_page_may_be_used_while_the_server_sleeps(page: WatchedPage, stage: Stage) -> None:
     allow_refusals(page)
     page.goto("/settings/cache")
     field(page, "cache_rule.+.path").fill("/news/")
@@ -426,8 +397,13 @@ def test_a_page_may_be_used_while_the_server_sleeps(page: WatchedPage, stage: St
     field(page, "cache_rule.+.asleep").select_option("yes")
     page.locator("form[data-add] button[type=submit]").click()
     expect(page.locator("table td", has_text="everything")).to_be_visible()
-    [rule] = config(stage)["cache_rule"]
-    assert (rule["path"], rule["keep_s"], rule["asleep"]) == ("/news/", -1, "yes")
+    field(page, "cache_rule.+.path").fill("/images/")
+    field(page, "cache_rule.+.keep_s").fill("86400")
+    page.locator("form[data-add] button[type=submit]").click()
+    expect(page.locator("[data-duration]")).to_have_text(re.compile("1.d"))
+    news, images = config(stage)["cache_rule"]
+    assert (news["path"], news["keep_s"], news["asleep"]) == ("/news/", -1, "yes")
+    assert (images["path"], images["keep_s"], images["browser_s"]) == ("/images/", 86400, -1)
 
 
 def test_a_backup_is_made_and_restored(page: WatchedPage, stage: Stage, tmp_path: Path) -> None:
@@ -449,7 +425,7 @@ def test_a_backup_is_made_and_restored(page: WatchedPage, stage: Stage, tmp_path
         expect(found).to_contain_text("web")
         expect(found.locator('[name="restore-secrets"]')).to_be_disabled()
         with story.aside():
-            assert violations(page) == []
+            clean(page)
         story.click(found.get_by_role("button", name="Restore now"))
         story.click(page.locator("dialog button[value=yes]"))
         restored = page.locator(".toast", has_text="The backup is restored")
@@ -463,16 +439,9 @@ def test_what_is_no_backup_is_refused_beside_the_file(page: WatchedPage, tmp_pat
     (tmp_path / "photo.gz").write_bytes(b"not a backup")
     page.locator("#restore-file").set_input_files(tmp_path / "photo.gz")
     page.locator("form[data-restore] button[type=submit]").click()
-    beside = page.locator(".field", has=page.locator("#restore-file")).locator(".error")
-    expect(beside).to_have_text("Is not a complete backup: not a gzip file.")
-
-
-def test_diagnostics_are_made(page: WatchedPage, tmp_path: Path) -> None:
-    page.goto("/settings/system")
-    with page.expect_download() as began:
-        page.locator('form[data-make="diagnostics"] button').click()
-    began.value.save_as(tmp_path / "d.tar.gz")
-    assert (tmp_path / "d.tar.gz").read_bytes()[:2] == b"\x1f\x8b"
+    expect(beside(page, page.locator("#restore-file"))).to_have_text(
+        "Is not a complete backup: not a gzip file."
+    )
 
 
 def test_hostile_lines_of_the_log_are_text_and_are_filtered(
@@ -512,32 +481,44 @@ def test_any_setting_is_found_by_its_name(page: WatchedPage) -> None:
     expect(page.locator('[data-where="office.name"]')).to_be_hidden()
 
 
-class _Hook(BaseHTTPRequestHandler):
+class _Elsewhere(BaseHTTPRequestHandler):
+    """Somebody who takes notifications, and who says what electricity emits."""
+
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(200 if self.path == "/good" else 403)
         self.end_headers()
 
+    def do_GET(self) -> None:
+        self.send_response(200 if self.headers["auth-token"] == "hush" else 401)
+        self.end_headers()
+        self.wfile.write(b'{"data": [{"co2": "118.4"}]}')
+
     def log_message(self, *_: object) -> None: ...
 
 
-def test_a_test_notification_says_what_became_of_it(page: WatchedPage, stage: Stage) -> None:
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_test_notification_says_what_became_of_it(page: WatchedPage, elsewhere: str) -> None:
     page.goto("/settings/notifications")
     expect(page.locator("#notify-told")).to_have_text(
         "Nobody is told yet: fill in one of the ways above and save."
     )
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Hook) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        for path, words in (("good", "Webhook: sent"), ("bad", "HTTP status 403")):
-            field(page, "notify.webhook").fill(f"http://127.0.0.1:{server.server_port}/{path}")
-            save(page)
-            # The page begins anew then, and shows no secret.
-            expect(field(page, "notify.webhook")).to_have_value("")
-            saved(page)
-            page.locator("#notify-test").click()
-            expect(page.locator("#notify-results")).to_contain_text(words)
-        server.shutdown()
-    assert violations(page) == []
+    for path, words in (("good", "Webhook: sent"), ("bad", "HTTP status 403")):
+        field(page, "notify.webhook").fill(f"http://{elsewhere}/{path}")
+        save(page)
+        # The page begins anew then, and shows no secret.
+        expect(field(page, "notify.webhook")).to_have_value("")
+        saved(page)
+        page.locator("#notify-test").click()
+        expect(page.locator("#notify-results")).to_contain_text(words)
+    clean(page)
 
 
 def test_a_token_that_would_go_unencrypted_is_warned_of(page: WatchedPage) -> None:
@@ -553,41 +534,29 @@ def test_a_token_that_would_go_unencrypted_is_warned_of(page: WatchedPage) -> No
     save(page)
     expect(field(page, "notify.webhook")).to_have_value("")
     expect(warning).to_contain_text("Webhook: the token is sent in clear")
-    assert violations(page) == []
 
 
-class _Grid(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200 if self.headers["auth-token"] == "hush" else 401)
-        self.end_headers()
-        self.wfile.write(b'{"data": [{"co2": "118.4"}]}')
-
-    def log_message(self, *_: object) -> None: ...
-
-
-def test_the_api_for_carbon_dioxide_is_asked_now_and_what_fails_is_said(page: WatchedPage) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Grid) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        host = f"127.0.0.1:{server.server_port}"
-        page.goto("/settings/office")
-        page.get_by_text("From an API").click()
-        field(page, "office.co2_url").fill(f"http://{host}/")
-        field(page, "office.co2_value").fill("/data/0/co2")
-        expect(said(page, "co2_in_clear")).to_be_hidden()
-        for key, words in (("hush", "It says 118 g per kWh."), ("wrong", "the status 401")):
-            field(page, "office.co2_key_file").fill(key)
-            expect(said(page, "co2_in_clear")).to_contain_text("The key is sent in clear")
-            save(page)
-            # The page begins anew then, and shows no key.
-            expect(field(page, "office.co2_key_file")).to_have_value("")
-            saved(page)
-            page.get_by_role("button", name="Ask now").click()
-            expect(page.locator("[data-co2-try]")).to_contain_text(words)
-        assert violations(page) == []
-        page.goto("/savings?view=all")
-        failed = re.compile(f"{re.escape(host)} has said nothing about CO₂ since .*the status 401")
-        expect(page.locator("#how")).to_contain_text(failed)
-        server.shutdown()
+def test_the_api_for_carbon_dioxide_is_asked_now_and_what_fails_is_said(
+    page: WatchedPage, elsewhere: str
+) -> None:
+    page.goto("/settings/office")
+    page.get_by_text("From an API").click()
+    field(page, "office.co2_url").fill(f"http://{elsewhere}/")
+    field(page, "office.co2_value").fill("/data/0/co2")
+    expect(said(page, "co2_in_clear")).to_be_hidden()
+    for key, words in (("hush", "It says 118 g per kWh."), ("wrong", "the status 401")):
+        field(page, "office.co2_key_file").fill(key)
+        expect(said(page, "co2_in_clear")).to_contain_text("The key is sent in clear")
+        save(page)
+        # The page begins anew then, and shows no key.
+        expect(field(page, "office.co2_key_file")).to_have_value("")
+        saved(page)
+        page.get_by_role("button", name="Ask now").click()
+        expect(page.locator("[data-co2-try]")).to_contain_text(words)
+    clean(page)
+    page.goto("/savings?view=all")
+    failed = re.compile(f"{re.escape(elsewhere)} has said nothing about CO₂ since .*the status 401")
+    expect(page.locator("#how")).to_contain_text(failed)
 
 
 # Where the office, the box and the browser have three clocks
@@ -599,8 +568,7 @@ def test_decision_page_command_and_log_go_by_the_offices_clock(
     now = datetime.now(ZoneInfo("Europe/Zurich"))
     begins, ends = now - timedelta(hours=2), now + timedelta(hours=2)
     hours = f"mon-sun {begins:%H:%M}-{ends:%H:%M}"  # also over midnight, late in the day
-    changes = [{"op": "set", "where": "server.web.awake.hours", "value": [hours]}]
-    stage.api("PATCH", "/v1/config", {"changes": changes, "version": config(stage)["version"]})
+    put(stage, "server.web.awake", hours=[hours])
     until_s = ends.replace(second=0, microsecond=0).timestamp()
     stage.api("POST", "/v1/servers/web/mode", {"mode": "awake", "until_s": until_s})
     try:
@@ -619,10 +587,8 @@ def test_decision_page_command_and_log_go_by_the_offices_clock(
 
 
 def test_a_length_of_time_is_typed_as_people_write_it(page: WatchedPage, stage: Stage) -> None:
-    page.goto("/settings/schedule")
     page.goto("/settings/all")
-    for block in page.locator("details").all():
-        block.evaluate("each => { each.open = true; }")
+    page.locator("details").evaluate_all("all => all.forEach((each) => { each.open = true; })")
     least = field(page, "server.web.awake.least_s")
     for typed, seconds in (
         ("90 min", 5400),
@@ -635,5 +601,5 @@ def test_a_length_of_time_is_typed_as_people_write_it(page: WatchedPage, stage: 
         least.fill(typed)
         save(page)
         saved(page)
-        assert config(stage)["server"][0]["awake"]["least_s"] == seconds, typed
+        assert server(stage)["awake"]["least_s"] == seconds, typed
         page.locator(".toast button").first.click()

@@ -6,12 +6,11 @@ test_update.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from playwright.sync_api import expect
 
 from tests.webui.conftest import OpenPage, WatchedPage, log_in
+from tests.webui.settings import config, saved, server
 from tests.webui.stage import Stage
 from tests.webui.story import Story
 
@@ -20,13 +19,9 @@ pytestmark = pytest.mark.usefixtures("as_it_was")
 PASSPHRASE = "a sentence that only I say"
 
 
-def config(stage: Stage) -> Any:
-    return stage.api("GET", "/v1/config")
-
-
 def save(page: WatchedPage, story: Story) -> None:
     story.click(page.locator("[data-save-bar] button[type=submit]"))
-    expect(page.locator(".toast", has_text="Saved")).to_be_visible()
+    saved(page)
 
 
 def test_it_is_kept_awake_for_a_backup_on_fridays(page: WatchedPage, stage: Stage) -> None:
@@ -39,7 +34,7 @@ def test_it_is_kept_awake_for_a_backup_on_fridays(page: WatchedPage, stage: Stag
         story.fill(card.locator('[data-week-time="to"]'), "22:30")
         story.click(card.get_by_role("button", name="Add"))
         save(page, story)
-    assert config(stage)["server"][0]["awake"]["hours"] == ["fri 20:00-22:30"]
+    assert server(stage)["awake"]["hours"] == ["fri 20:00-22:30"]
 
 
 def test_what_last_month_saved_is_seen(page: WatchedPage) -> None:
