@@ -29,7 +29,10 @@ from tests.webui import people
 from tests.webui.people import GERMAN, PASSWORD, USER, VIEWER
 from tests.webui.stage import Stage
 
-OFFICE = ZoneInfo("Europe/Zurich")
+DAYS = max(30, datetime.now(ZoneInfo("Europe/Zurich")).day + 1)
+"""Of history: there must be something of the month before, also on the 31st."""
+FEW_DAYS = 0.1
+"""Enough where nobody looks at the past; the longer, the longer it is made."""
 CHROMIUM = "/usr/bin/chromium-headless-shell"
 SIZES: dict[str, Any] = {
     "desktop": {"viewport": {"width": 1280, "height": 900}},
@@ -134,11 +137,8 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
-    """The web interface with 30 days of history, and visitors who come.
-
-    On the 31st more: there must be something of the month before.
-    """
-    with Stage(days=max(30, datetime.now(OFFICE).day + 1)) as started:
+    """The web interface with a month of history, and visitors who come."""
+    with Stage(days=DAYS) as started:
         yield started
 
 
@@ -234,8 +234,10 @@ def new_context(browser: Browser, url: str, **options: Any) -> tuple[BrowserCont
 def watched(browser: Browser, url: str, **options: Any) -> Iterator[WatchedPage]:
     """Yield a page of nobody's; what it does that it should not fails the test."""
     context, watch = new_context(browser, url, **{**SIZES["desktop"], **options})
-    yield WatchedPage(context.new_page(), watch)
-    context.close()
+    try:
+        yield WatchedPage(context.new_page(), watch)
+    finally:
+        context.close()
     watch.check()
 
 

@@ -73,18 +73,6 @@ def test_what_cannot_be_is_refused_beside_its_field(page: WatchedPage, stage: St
     assert stage.config_file.read_bytes() == before
 
 
-def test_a_server_without_a_token_is_refused_beside_the_token(
-    page: WatchedPage, stage: Stage
-) -> None:
-    page.watch.allow("status of 422")
-    page.goto(PATH)
-    key(page, "url").fill("https://fleet.example.org")
-    key(page, "url").press("Enter")
-    expect(beside(page, key(page, "token"))).to_have_text(NEEDED)
-    expect(key(page, "token")).to_be_focused()
-    assert config(stage)["fleet"]["url"] == ""
-
-
 def test_a_token_cannot_be_forgotten_while_there_is_a_server(
     page: WatchedPage, stage: Stage
 ) -> None:

@@ -19,7 +19,7 @@ from naproxy.history.tables import key
 from playwright.sync_api import Browser, expect
 
 from tests.simulator.office.namespace import wait_for
-from tests.webui.conftest import OpenPage, Pages, WatchedPage
+from tests.webui.conftest import DAYS, OpenPage, Pages, WatchedPage
 from tests.webui.looks import clean, jumps, open_all, settle, too_small
 from tests.webui.stage import Stage
 from tests.webui.story import Story
@@ -106,7 +106,7 @@ def test_states_are_told_by_keyboard_with_reason_cause_and_what_was_drawn(
     for _ in range(60):
         seen.add(page.locator(".band-words").inner_text().replace("\xa0", " "))
         page.keyboard.press("ArrowRight")
-    assert any(re.match(r"Asleep.*, [1-9]\.?\d? W\)", words) for words in seen)
+    assert any(re.search(r"Asleep.*, [1-9]\.?\d? W\)", words) for words in seen), seen
     assert any("Caused by" in words for words in seen)
     assert sum("Why: " in words for words in seen) > 3
     before = strip.get_attribute("viewBox")
@@ -151,17 +151,6 @@ def test_a_viewer_is_not_offered_rules(viewer: WatchedPage) -> None:
     viewer.locator("#ledger summary").first.click()
     viewer.locator("#ledger .line-body").first.wait_for()
     assert viewer.get_by_role("button", name="Do not wake").count() == 0
-
-
-def test_what_is_downloaded_is_what_is_shown(page: WatchedPage) -> None:
-    show(page, f"/history?tab=decisions&view=day&day={yesterday()}")
-    page.locator("#changes .line").first.wait_for()
-    with page.expect_download() as started:
-        page.locator("[data-what=transitions][data-format=csv]").click()
-    rows = list(csv.DictReader(started.value.path().read_text().splitlines()))
-    assert list(rows[0]) == ["time", "t_s", "server", "from", "to", "reason"]
-    assert {row["time"][:10] for row in rows} == {yesterday()}
-    assert started.value.suggested_filename == f"naproxy-transitions-{yesterday()}.csv"
 
 
 # The tabs
@@ -309,7 +298,7 @@ def test_nothing_jumps_and_everything_can_be_hit(open_page: OpenPage, size: Any)
 @pytest.fixture(scope="module")
 def quiet_stage() -> Iterator[Stage]:
     """Nobody comes but those whom a test sends."""
-    with Stage(days=2, visitors=False) as started:
+    with Stage(days=DAYS, visitors=False) as started:
         yield started
 
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from tests.simulator.office.namespace import wait_for
 from tests.simulator.past.front import HOST
-from tests.webui.conftest import LANGUAGES, SCREENS, OpenPage, Pages, WatchedPage
+from tests.webui.conftest import FEW_DAYS, LANGUAGES, SCREENS, OpenPage, Pages, WatchedPage
 from tests.webui.looks import clean, open_all, settle
 from tests.webui.settings import beside, patch, put, save
 from tests.webui.stage import Stage
@@ -43,7 +43,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     edge = tmp_path_factory.mktemp("edge")
     acme_hook = hook(edge, edge / "commands")
     arguments = [f"--edge-dir={edge}", "--edge-user=daemon", f"--acme-hook={acme_hook}"]
-    with Stage(days=1, visitors=False, arguments=arguments) as started:
+    with Stage(days=FEW_DAYS, visitors=False, arguments=arguments) as started:
         yield started
 
 
@@ -560,7 +560,7 @@ def test_the_step_of_the_guide_has_one_issued(
     [own] = configured(stage)
     assert (own["id"], own["source"]) == ("issued", "acme")
     assert stage.api("GET", "/v1/config")["server"][0]["https"]["mode"] == "box"
-    wait_for(lambda: ids(stage) == ["issued"], "the certificate")
+    wait_for(lambda: ids(stage) == ["issued"], "the certificate", 120)
     page.goto(PATH)
     expect(page.locator("[data-certificate=issued] .badge")).to_be_visible()
     expect(page.locator("[data-certificate=issued]")).to_contain_text(HOST)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from tests.webui.conftest import Pages, WatchedPage
+from tests.webui.conftest import FEW_DAYS, Pages, WatchedPage
 from tests.webui.looks import clean_narrow_and_dark
 from tests.webui.stage import Stage
 
@@ -22,7 +22,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stage(system: Path) -> Iterator[Stage]:
     """A box whose whole machine is Naproxy's; its helper only keeps what it is told."""
     ours = [*("--platform=naproxy", "--helper=/bin/true", f"--system-dir={system}")]
-    with Stage(days=0.1, visitors=False, arguments=ours) as started:
+    with Stage(days=FEW_DAYS, visitors=False, arguments=ours) as started:
         yield started
 
 

@@ -52,29 +52,6 @@ def test_it_says_what_was_saved_and_how_sure_that_is(page: WatchedPage) -> None:
     expect(costs.last).to_contain_text("Idealised")
 
 
-def test_the_table_of_a_month_adds_up_to_what_is_said(page: WatchedPage) -> None:
-    page.goto("/savings?view=all")
-    settle(page)
-    said = page.request.get("/api/savings?server=web&view=all").json()
-    parts = sum(part["sums"]["net_j"] for part in said["parts"])
-    assert parts == pytest.approx(said["total"]["net_j"])
-    page.locator("#energy details summary").click()
-    rows = page.locator("#energy tbody tr")
-    expect(rows).to_have_count(len(said["parts"]))
-
-
-def test_another_promise_changes_the_numbers(page: WatchedPage) -> None:
-    open_savings(page)
-    page.get_by_label("Requests that may wait").fill("0.5")
-    work_out(page)
-    best = "The best possible"
-    assert cell(page, best, 1) != cell(page, best, 2)
-    strict = cell(page, best, 2)
-    page.get_by_label("Requests that may wait").fill("20")
-    work_out(page)
-    assert float(cell(page, best, 2).rstrip("%")) > float(strict.rstrip("%"))
-
-
 def test_another_rule_and_another_server_change_the_numbers(page: WatchedPage) -> None:
     open_savings(page)
     page.get_by_label("Rule", exact=True).select_option("timeout-30s")

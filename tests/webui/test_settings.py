@@ -255,20 +255,6 @@ def test_a_meter_is_added_with_its_own_settings_and_its_kind_changed(
     assert "host" not in stage.config_file.read_text().split('id = "plug"')[1]
 
 
-def test_a_secret_is_written_never_shown_and_forgotten(page: WatchedPage, stage: Stage) -> None:
-    page.goto("/settings/connections")
-    field(page, "mqtt.password").fill("hush-hush")
-    save(page)
-    saved(page)
-    assert 'password = "hush-hush"' in stage.config_file.read_text()
-    assert "hush-hush" not in page.content()
-    expect(field(page, "mqtt.password")).to_have_value("")
-    page.locator("[data-forget]").check()
-    save(page)
-    expect(page.locator("[data-forget]")).to_have_count(0)
-    assert "hush-hush" not in stage.config_file.read_text()
-
-
 def test_a_password_of_a_meter_is_kept_in_a_file_replaced_and_removed(
     page: WatchedPage, stage: Stage
 ) -> None:

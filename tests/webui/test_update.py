@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from tests.simulator.office.namespace import ROOT
-from tests.webui.conftest import PATIENCE_MS, WatchedPage, log_in, watched
+from tests.webui.conftest import FEW_DAYS, PATIENCE_MS, WatchedPage, log_in, watched
 from tests.webui.looks import clean_narrow_and_dark, still, until
 from tests.webui.people import PASSWORD, USER
 from tests.webui.stage import Stage
@@ -50,7 +50,7 @@ def updated_by_images(directory: Path, signer: Signer) -> Iterator[tuple[Stage, 
     ]
     try:
         with Stage(
-            days=0.1, visitors=False, arguments=ours, environment=machine.environment()
+            days=FEW_DAYS, visitors=False, arguments=ours, environment=machine.environment()
         ) as stage:
             yield stage, machine
     finally:
