@@ -25,6 +25,7 @@ _EVERY_S = 0.02
 _GONE_S = 0.5
 """So often it is looked whether a client still waits."""
 _METER_S = 0.5
+_QUICK_S = (0.1, 0.3)
 
 
 _HTML = "Content-Type: text/html\r\n"
@@ -63,13 +64,15 @@ def hung_up(client: socket.socket) -> bool:
 class Backend:
     """`asleep_file` is what the command to sleep makes; `meter_file` says the watts."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, quick: bool = False) -> None:
+        """`quick`: it falls and wakes at once."""
         self.asleep_file = directory / "asleep"
         self.meter_file = directory / "watts"
         self.power = Power.ON
         self.changes: list[tuple[float, Power]] = [(time.time(), Power.ON)]
         self.busy_s: defaultdict[int, float] = defaultdict(float)
         self._due_s = 0.0
+        self._fall_s, self._rise_s = (_QUICK_S, _QUICK_S) if quick else (FALL_S, RISE_S)
         self._dice = random.Random()
         self._meter = Meter(self._dice)
         self._over = threading.Event()
@@ -133,12 +136,12 @@ class Backend:
     def _go_on(self, now_s: float, *, called: bool) -> None:
         if self.power is Power.ON and self.asleep_file.exists():
             self.asleep_file.unlink()
-            self._due_s = now_s + self._dice.uniform(*FALL_S)
+            self._due_s = now_s + self._dice.uniform(*self._fall_s)
             self._enter(Power.FALLING)
         elif self.power is Power.FALLING and now_s >= self._due_s:
             self._enter(Power.OFF)
         elif self.power is Power.OFF and called:
-            self._due_s = now_s + self._dice.uniform(*RISE_S)
+            self._due_s = now_s + self._dice.uniform(*self._rise_s)
             self._enter(Power.RISING)
         elif self.power is Power.RISING and now_s >= self._due_s:
             self._enter(Power.ON)

@@ -65,12 +65,15 @@ class Stage:
         port: int = 0,
         *,
         visitors: bool = True,
+        quick: bool = False,
         language: str = "en",
         listen: str = "127.0.0.1",
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`arguments` are further ones of the controller; `environment` is that of all."""
+        """`quick`: the server falls asleep and wakes at once. `arguments` are further ones of the
+        controller; `environment` is that of all.
+        """
         self.directory = Path(tempfile.mkdtemp(prefix="naproxy-stage-"))
         self.run_dir = self.directory / "run"
         self.data_dir = self.directory / "data"
@@ -82,6 +85,7 @@ class Stage:
         self.webui: subprocess.Popen[bytes] | None = None
         self._days = days
         self._visitors = visitors
+        self._quick = quick
         self._traffic: Traffic | None = None
         self._language = language
         self._listen = listen
@@ -101,7 +105,7 @@ class Stage:
 
     def _start(self) -> None:
         self.fill()
-        self.backend = self._stack.enter_context(Backend(self.directory))
+        self.backend = self._stack.enter_context(Backend(self.directory, quick=self._quick))
         self._write_doubles()
         self.config_file.write_text(toml(self.configuration()))
         self.start_controller()
@@ -166,7 +170,11 @@ class Stage:
                     },
                     "ready": {"check_mac": False},
                     "promise": {"fraction": 0.05},
-                    "policy": {"name": "thesis", "min_awake_s": 10, "fraction": 1.0},
+                    "policy": {
+                        "name": "thesis",
+                        "min_awake_s": 1 if self._quick else 10,
+                        "fraction": 1.0,
+                    },
                 }
             ],
             "meter": [

@@ -19,6 +19,7 @@ from tests.webui.looks import (
     jumps,
     open_all,
     settle,
+    still,
     too_small,
     too_wide,
     violations,
@@ -29,7 +30,6 @@ PAGES = sorted({page.path for page, _ in discover() if not page.path.startswith(
 # The stage is set up: its first run is over, and its steps are found from here.
 PAGES[PAGES.index("/setup")] = "/setup/again"
 MOST_BELOW = 20
-DRAWN_MS = 150
 FEW_BELOW = {"/help": 3}
 """Of pages that are all made in one way."""
 
@@ -45,7 +45,7 @@ def look_at(page: WatchedPage, path: str, width: int, narrower: int) -> list[str
     found += violations(page)
     for each in (width, narrower):
         page.set_viewport_size({**size, "width": each})
-        page.wait_for_timeout(DRAWN_MS)
+        still(page)
         found += [f"at {each} too wide: {what}" for what in too_wide(page)]
         found += [f"at {each} too small: {what}" for what in too_small(page)]
     from_right_to_left(page)

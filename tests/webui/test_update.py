@@ -92,6 +92,7 @@ def admin(browser: Browser, own: tuple[Stage, RaucMachine]) -> Iterator[WatchedP
 
 @pytest.fixture
 def sender(browser: Browser, shared: tuple[Stage, RaucMachine]) -> Iterator[WatchedPage]:
+    shared[0].api("DELETE", "/v1/update")
     with update_page(browser, shared[0]) as page:
         yield page
 
