@@ -127,14 +127,3 @@ def test_a_part_of_the_cache_is_emptied(page: WatchedPage) -> None:
         ("settings/cache/empty", {"server": "web"}),
         ("box/cache/empty", {}),
     ]
-
-
-def test_what_is_no_address_is_refused_beside_its_field(page: WatchedPage) -> None:
-    page.watch.allow("status of 4(00|22)")
-    page.goto("/settings/cache")
-    form = page.locator("form[data-empty-cache]")
-    form.locator("input[value=path]").check()
-    form.locator("input[name=path]").fill("news")
-    form.locator("button[type=submit]").click()
-    page.locator("dialog button", has_text="Empty the cache").click()
-    expect(form.locator("input[name=path]")).to_have_attribute("aria-invalid", "true")

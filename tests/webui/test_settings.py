@@ -140,13 +140,6 @@ def test_hours_are_proposed_and_put_in_when_somebody_wants_them(
     assert server(stage)["awake"]["hours"] == []
 
 
-def test_what_the_box_itself_proposes_is_said(page: WatchedPage) -> None:
-    page.goto("/settings/schedule")
-    card = page.locator('[data-week="server.web.awake.hours"]')
-    card.get_by_role("button", name="Propose from the last 4 weeks").click()
-    expect(card.get_by_role("status")).to_contain_text(re.compile("came nearly|knows no|come at"))
-
-
 def test_a_calendar_is_set_and_its_address_is_not_shown(page: WatchedPage, stage: Stage) -> None:
     allow_refusals(page)
     page.goto("/settings/schedule")
@@ -417,17 +410,6 @@ def test_a_backup_is_made_and_restored(page: WatchedPage, stage: Stage, tmp_path
         restored = page.locator(".toast", has_text="The backup is restored")
         expect(restored).to_be_visible(timeout=60_000)
     assert config(stage)["office"] == before["office"]
-
-
-def test_what_is_no_backup_is_refused_beside_the_file(page: WatchedPage, tmp_path: Path) -> None:
-    allow_refusals(page)
-    page.goto("/settings/backup")
-    (tmp_path / "photo.gz").write_bytes(b"not a backup")
-    page.locator("#restore-file").set_input_files(tmp_path / "photo.gz")
-    page.locator("form[data-restore] button[type=submit]").click()
-    expect(beside(page, page.locator("#restore-file"))).to_have_text(
-        "Is not a complete backup: not a gzip file."
-    )
 
 
 def test_hostile_lines_of_the_log_are_text_and_are_filtered(
