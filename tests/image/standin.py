@@ -44,6 +44,7 @@ mkdir "$1/files" "$1/box"
 cp -a "$2/." "$1/files"
 mount -t overlay -o "lowerdir=$1/files:/" overlay "$1/box"
 mount --bind "$3" "$1/box/tree"
+mount -o remount,ro,bind "$1/box/tree"  # what a box removes may be where the tree lies
 dev=$1/box/dev
 mount -t tmpfs -o mode=755 tmpfs "$dev"
 for node in null:1:3 zero:1:5 full:1:7 random:1:8 urandom:1:9 tty:5:0; do
