@@ -62,33 +62,44 @@ def clock(shared: Office) -> Clock:
     return clock
 
 
-@pytest.fixture
-def settled(shared: Office) -> Office:
+def settle(office: Office) -> None:
     """The server behaves again, box and controller are up, whatever the last test did."""
-    board, box = shared.server.board, shared.box
+    board, box = office.server.board, office.box
     board.reset(QUICK)
     assert box.controller is not None
     if box.controller.poll() is not None:
         box.start_controller()
     wait_for(lambda: board.state not in ("suspending", "resuming"), "the board to settle")
-    wait_for(lambda: ask(shared.client, "/.naproxy/status", timeout_s=2).status, "varnishd's child")
+    wait_for(lambda: ask(office.client, "/.naproxy/status", timeout_s=2).status, "varnishd's child")
+
+
+def settle_awake(office: Office) -> None:
+    """The same, and the server is awake."""
+    settle(office)
+    if office.server.board.state != "on":
+        # The controller may go on calling: then it resumes already.
+        with contextlib.suppress(OfficeError):
+            office.server.board.power_on()
+    office.box.await_state("awake")
+
+
+def settle_asleep(office: Office) -> None:
+    """The same, and the server sleeps."""
+    settle(office)
+    if office.server.board.state != "off" or office.box.status()["state"] != "asleep":
+        settle_awake(office)
+        office.box.sleep()
+
+
+@pytest.fixture
+def office(shared: Office) -> Office:
+    """The server is awake."""
+    settle_awake(shared)
     return shared
 
 
 @pytest.fixture
-def office(settled: Office) -> Office:
-    """The server is awake."""
-    if settled.server.board.state != "on":
-        # The controller may go on calling: then it resumes already.
-        with contextlib.suppress(OfficeError):
-            settled.server.board.power_on()
-    settled.box.await_state("awake")
-    return settled
-
-
-@pytest.fixture
-def asleep(settled: Office, request: pytest.FixtureRequest) -> Office:
+def asleep(shared: Office) -> Office:
     """The server sleeps."""
-    if settled.server.board.state != "off" or settled.box.status()["state"] != "asleep":
-        request.getfixturevalue("office").box.sleep()
-    return settled
+    settle_asleep(shared)
+    return shared

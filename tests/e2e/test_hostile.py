@@ -5,7 +5,8 @@ import os
 import random
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,86 +54,85 @@ ON_WAKE = {
 }
 
 
-@pytest.fixture
-def serving(office: Office) -> Iterator[Office]:
-    """An office that is asked all the time; whatever the test does, all must be answered."""
+@contextlib.contextmanager
+def served_all_the_time(office: Office) -> Iterator[None]:
+    """Ask all the time; whatever happens meanwhile, all must be answered."""
     with Load(lambda _: ask(office.client, fresh("/app/reply")), threads=2) as load:
-        yield office
+        yield
         so_far = len(load.answers)
         wait_for(lambda: len(load.answers) > so_far + 4, "more answers")
     assert {(answer.status, answer.error) for answer in load.answers} == {(200, "")}
 
 
-@pytest.fixture
-def mended(office: Office) -> Iterator[Office]:
-    """Afterwards the controller starts again, and finds what was done to its page."""
-    yield office
+def write_noise(page: Path) -> None:
+    with page.open("r+b") as file:
+        file.write(DICE.randbytes(PAGE_SIZE))
+
+
+def replace(content: bytes, page: Path) -> None:
+    new = page.with_suffix(".test")
+    new.write_bytes(content)
+    new.chmod(0o660)
+    owner = page.stat()
+    os.chown(new, owner.st_uid, owner.st_gid)
+    new.rename(page)
+
+
+HARMS: dict[str, Callable[[Path], None]] = {
+    **{name: partial(replace, content) for name, content in PAGES.items()},
+    "gone": Path.unlink,
+    "noise over the one in use": write_noise,
+}
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_a_malformed_page_fails_no_request_and_the_next_controller_makes_it_anew(
+    office: Office, harm: Callable[[Path], None]
+) -> None:
+    with served_all_the_time(office):
+        harm(office.box.run_dir / "page")
     if office.box.controller and office.box.controller.poll() is None:
         office.box.kill_controller()
-    office.box.start_controller()
-    office.box.await_state("awake")
-    assert ask(office.client, fresh()).status == 200
-
-
-@pytest.mark.parametrize("content", PAGES.values(), ids=PAGES)
-def test_a_malformed_page_put_in_its_place(mended: Office, serving: Office, content: bytes) -> None:
-    replace_page(mended, content)
-
-
-@pytest.mark.parametrize("content", PAGES.values(), ids=PAGES)
-def test_a_controller_makes_a_malformed_page_anew(office: Office, content: bytes) -> None:
-    office.box.kill_controller()
-    replace_page(office, content)
     office.box.start_controller()
     office.box.sleep()
     assert ask(office.client, fresh()).status == 200
 
 
-def test_noise_written_over_the_page_in_use(mended: Office, serving: Office) -> None:
-    assert mended is serving
-    with (mended.box.run_dir / "page").open("r+b") as page:
-        page.write(DICE.randbytes(PAGE_SIZE))
+def test_garbage_on_the_control_socket_changes_nothing(office: Office) -> None:
+    with served_all_the_time(office):
+        for name, garbage in ON_CONTROL.items():
+            with socket.socket(socket.AF_UNIX) as line:
+                line.settimeout(5)
+                line.connect(str(office.box.run_dir / "control.sock"))
+                answer = b""
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    line.sendall(garbage)
+                    line.shutdown(socket.SHUT_WR)
+                    while data := line.recv(65536):
+                        answer += data
+                assert not answer or answer.startswith(b"HTTP/1.1 4"), name
+            assert office.box.status()["state"] == "awake", name
 
 
-def test_a_page_that_is_gone(mended: Office, serving: Office) -> None:
-    assert mended is serving
-    (mended.box.run_dir / "page").unlink()
-
-
-@pytest.mark.parametrize("garbage", ON_CONTROL.values(), ids=ON_CONTROL)
-def test_garbage_on_the_control_socket(serving: Office, garbage: bytes) -> None:
-    with socket.socket(socket.AF_UNIX) as line:
-        line.settimeout(5)
-        line.connect(str(serving.box.run_dir / "control.sock"))
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            line.sendall(garbage)
-            line.shutdown(socket.SHUT_WR)
-            answer = b""
-            while data := line.recv(65536):
-                answer += data
-            assert not answer or answer.startswith(b"HTTP/1.1 4")
-    assert serving.box.status()["state"] == "awake"
-
-
-def test_many_silent_connections_to_the_control_socket(serving: Office) -> None:
-    with contextlib.ExitStack() as stack:
+def test_many_silent_connections_to_the_control_socket(office: Office) -> None:
+    with served_all_the_time(office), contextlib.ExitStack() as stack:
         for _ in range(200):
             line = stack.enter_context(socket.socket(socket.AF_UNIX))
             line.settimeout(1)
             with contextlib.suppress(OSError):
-                line.connect(str(serving.box.run_dir / "control.sock"))
-        assert ask(serving.client, fresh()).status == 200
-    wait_for(serving.box.healthy, "the controller to answer again")
+                line.connect(str(office.box.run_dir / "control.sock"))
+        assert ask(office.client, fresh()).status == 200
+    wait_for(office.box.healthy, "the controller to answer again")
 
 
-@pytest.mark.parametrize("garbage", ON_WAKE.values(), ids=ON_WAKE)
-def test_garbage_on_the_wake_socket(asleep: Office, garbage: bytes) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.connect(str(asleep.box.run_dir / "wake.sock"))
-        for _ in range(50):
-            sender.send(garbage)
-    assert asleep.box.healthy()
-    assert asleep.server.board.state == "off"
+def test_garbage_on_the_wake_socket_wakes_nobody(asleep: Office) -> None:
+    for name, garbage in ON_WAKE.items():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.connect(str(asleep.box.run_dir / "wake.sock"))
+            for _ in range(50):
+                sender.send(garbage)
+        assert asleep.box.healthy(), name
+        assert asleep.server.board.state == "off", name
 
 
 def test_a_wake_among_garbage_is_heard(asleep: Office) -> None:
@@ -143,13 +143,3 @@ def test_a_wake_among_garbage_is_heard(asleep: Office) -> None:
             for _ in range(1000):
                 sender.send(ON_WAKE["noise"])
     assert ask(asleep.client, fresh()).status == 200
-
-
-def replace_page(office: Office, content: bytes) -> None:
-    page: Path = office.box.run_dir / "page"
-    new = page.with_suffix(".test")
-    new.write_bytes(content)
-    new.chmod(0o660)
-    owner = page.stat()
-    os.chown(new, owner.st_uid, owner.st_gid)
-    new.rename(page)

@@ -26,12 +26,13 @@ class OfficeError(Exception):
 
 
 def wait_for(seen: Callable[[], T], what: str, timeout_s: float = 60.0) -> T:
-    """Look until `seen` gives something true, and return it."""
-    deadline = time.monotonic() + timeout_s
+    """Look until `seen` gives something true, and return it; less often the longer it takes."""
+    deadline, pause_s = time.monotonic() + timeout_s, 0.005
     while not (found := seen()):
         if time.monotonic() > deadline:
             raise OfficeError(f"waited {timeout_s:g} s in vain for {what}")
-        time.sleep(0.01)
+        time.sleep(pause_s)
+        pause_s = min(0.05, 1.2 * pause_s)
     return found
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from tests.simulator.office import pki, site
 from tests.simulator.office.freezer import Freezer
 from tests.simulator.office.mainboard import Mainboard, Settings
-from tests.simulator.office.namespace import ROOT, Namespace, ip, wait_for
+from tests.simulator.office.namespace import Namespace, ip, wait_for
 
 ADDRESS = "192.0.2.2"
 OTHER_ADDRESS = "192.0.2.3"
@@ -30,6 +30,7 @@ MAC = "02:00:5e:10:00:02"
 APP_PORT = 8080
 TURN_PORT = 8081
 """nginx answers here at once, and writes nothing down."""
+SLEEP_COMMAND = Path(__file__).with_name("sleep_command.py")
 ETHERTYPE_IP = 0x0800
 ETHERTYPE_ARP = 0x0806
 
@@ -310,8 +311,7 @@ class Server(Namespace):
         self.known_hosts.write_text(f"{hosts} {kind} {public}\n")
         command = self.directory / "naproxy-sleep"
         command.write_text(
-            f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' "
-            f"-m tests.simulator.office.sleep_command '{self.board.control}'\n"
+            f"#!/bin/sh\nexec '{sys.executable}' -IS '{SLEEP_COMMAND}' '{self.board.control}'\n"
         )
         command.chmod(0o755)
         allowed = self.private_key.with_suffix(".pub").read_text()
