@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.simulator.office import Office
 from tests.simulator.office.namespace import wait_for
 
-BEGINS_S = 6
+BEGINS_S = 3
 
 
 def calendar(file: Path, in_s: int) -> Path:

@@ -113,7 +113,6 @@ def test_the_server_can_be_put_to_sleep_after_a_step(step: partial[None], office
 
 
 def test_the_box_does_not_think_its_controller_dead(step: partial[None], office: Office) -> None:
-    office.box.sleep()
     step()
     answer = ask(office.client, "/.naproxy/status")
     assert b'"trusted":true' in answer.body.replace(b" ", b"")
@@ -121,7 +120,7 @@ def test_the_box_does_not_think_its_controller_dead(step: partial[None], office:
 
 def test_a_wake_over_a_step_did_not_take_days(step: partial[None], office: Office) -> None:
     office.box.sleep()
-    office.server.board.configure(wake_s=3.0)
+    office.server.board.configure(wake_s=1.5)
     with at_once([partial(ask, office.client, fresh(), headers=ASSET)]):
         office.box.await_state("waking")
         step()

@@ -63,7 +63,7 @@ def await_told(office: Office, enough: Callable[[dict[str, Any] | None], bool], 
 
     def told() -> bool:
         ask_agent(office)
-        time.sleep(0.5)
+        time.sleep(0.2)
         return enough(office.box.status()["https"]["around"])
 
     wait_for(told, what, LONG_S)

@@ -50,13 +50,11 @@ def changed(office: Office, tmp_path: Path, pattern: str, text: str) -> Path:
     return file
 
 
-def test_in_a_good_office_there_is_nothing_to_mend(office: Office) -> None:
-    assert doctor(office) == (0, {})
-
-
-def test_looking_puts_nothing_to_sleep(office: Office) -> None:
+def test_in_a_good_office_there_is_nothing_to_mend_and_nothing_is_put_to_sleep(
+    office: Office,
+) -> None:
     before = office.server.board.report()["transitions"]
-    doctor(office)
+    assert doctor(office) == (0, {})
     assert office.server.board.report()["transitions"] == before
 
 

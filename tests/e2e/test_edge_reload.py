@@ -15,7 +15,7 @@ from tests.simulator.office.box import ADDRESS, BY_HTTPS, HOST, RefusedError
 from tests.simulator.office.namespace import running, wait_for
 
 CONFIG = BY_HTTPS
-RELOADS = int(os.environ.get("RELOADS", "4"))
+RELOADS = int(os.environ.get("RELOADS", "2"))
 """Each takes 2 s: haproxy hears nothing while it is younger. `make test-large` has 20."""
 SIZE = 64 << 20
 """Of the download: more than all on the way can hold."""
@@ -38,7 +38,7 @@ def test_new_certificates_cut_nobody_off(by_https: Office) -> None:
     context = pki.context(office.authority)
 
     def page(number: int) -> Answer:
-        time.sleep(0.02)
+        time.sleep(0.05)
         source = visitor(number)
         return ask(office.client, "/css/base.css", headers=ASSET, source=source, https=context)
 

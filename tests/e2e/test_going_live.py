@@ -44,11 +44,8 @@ def assert_no_visitor(office: Office, *answers: Answer) -> None:
     assert office.box.status()["live"]["waits"]["params"]["name"] == HOST
 
 
-@pytest.mark.parametrize("headers", [PERSON, PROGRAM])
-def test_a_person_and_a_program_that_ask_for_the_name_are_visitors(
-    waiting: Office, headers: dict[str, str]
-) -> None:
-    assert ask(waiting.client, fresh(), headers=headers).status == 200
+def test_a_person_who_asks_for_the_name_is_a_visitor(waiting: Office) -> None:
+    assert ask(waiting.client, fresh(), headers=PERSON).status == 200
     wait_for(lambda: seen(waiting), "the visitor")
     assert waiting.box.status()["live"]["waits"] is None
 
@@ -69,8 +66,8 @@ def test_requests_for_an_address_of_robots_and_for_the_box_itself_are_no_visitor
         argv = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", f"Host: {HOST}"]
         assert machine.run([*argv, f"http://{ADDRESS}{fresh()}"]).stdout == "200"
     assert_no_visitor(waiting)
-    assert ask(client, fresh()).status == 200
-    wait_for(lambda: seen(waiting), "the visitor")
+    assert ask(client, fresh(), headers=PROGRAM).status == 200
+    wait_for(lambda: seen(waiting), "a program, which is one")
 
 
 def test_a_visitor_over_http_is_not_enough_where_the_server_answers_https_itself(

@@ -13,6 +13,7 @@ from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e import streams
 from tests.e2e.clients import PERSON, Curled, ask, curl, fresh
+from tests.e2e.conftest import settle_asleep, settle_awake
 from tests.simulator.office import Office, pki
 from tests.simulator.office.app import BLOCK
 from tests.simulator.office.box import ADDRESS, ADDRESS_V6, HOST
@@ -99,10 +100,7 @@ def woken(request: pytest.FixtureRequest, shared: Office, sites: Sites) -> Woken
     """Somebody asks for a page that is not in the cache, while the server sleeps."""
     http, host = request.param
     path = fresh()
-    if shared.server.board.state != "on":
-        shared.server.board.power_on()
-    shared.box.await_state("awake")
-    shared.box.sleep()
+    settle_asleep(shared)
     more = ("--interface", VISITOR)
     (answer,) = curl(shared.client, sites.root, path, http=http, host=host, more=more)
     return Woken(http, host, answer, logged(shared, path), shared.box.wakes()[0])
@@ -196,9 +194,7 @@ def to_server(request: pytest.FixtureRequest, shared: Office, sites: Sites) -> s
     """How the box asks the server."""
     how: str = request.param
     if how == "https":
-        if shared.server.board.state != "on":
-            shared.server.board.power_on()
-        shared.box.await_state("awake")
+        settle_awake(shared)
         shared.server.serve(shared.authority.issue(HOST, by=shared.authority.root))
         trusted = shared.box.directory / "authority.pem"
         trusted.write_bytes(sites.root.read_bytes())
@@ -278,10 +274,10 @@ def curl_whole(office: Office, sites: Sites, http: str, more: str) -> str:
     return office.client.run(["sh", "-ec", f"{base} {more}"], timeout_s=600).stdout.split()[0]
 
 
-@pytest.mark.parametrize("http", ["1.1", "2"])
 def test_a_large_upload_across_a_wake_arrives_whole(
-    http: str, to_server: str, asleep: Office, sites: Sites, large: Path
+    to_server: str, asleep: Office, sites: Sites, large: Path
 ) -> None:
+    http = {"http": "1.1", "https": "2"}[to_server]
     burden = Burden(asleep)
     burden.grown()
     url = f"https://{HOST}/app/flow"
@@ -291,10 +287,10 @@ def test_a_large_upload_across_a_wake_arrives_whole(
     assert max(burden.grown()) < LARGE / 2
 
 
-@pytest.mark.parametrize("http", ["1.1", "2"])
 def test_a_large_download_across_a_wake_arrives_whole(
-    http: str, to_server: str, asleep: Office, sites: Sites
+    to_server: str, asleep: Office, sites: Sites
 ) -> None:
+    http = {"http": "2", "https": "1.1"}[to_server]
     burden = Burden(asleep)
     burden.grown()
     url = f"https://{HOST}/app/flow?size={LARGE}"

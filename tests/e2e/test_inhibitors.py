@@ -31,7 +31,7 @@ def configured(office: Office) -> Iterator[Office]:
 
 
 def test_a_request_at_the_server_is_an_inhibitor_while_it_lasts(office: Office) -> None:
-    slow = partial(ask, office.client, f"{fresh(WORK)}&delay_s=5")
+    slow = partial(ask, office.client, f"{fresh(WORK)}&delay_s=2")
     with at_once([slow]) as calls:
         one = Reason("server.fetching", number=1)
         wait_for(lambda: one in inhibitors(office), "the inhibitor")
@@ -51,7 +51,7 @@ def test_an_open_websocket_keeps_the_server_awake_even_by_hand(office: Office) -
 
 
 def test_work_keeps_the_server_awake_after_its_request_has_ended(configured: Office) -> None:
-    configured.box.reconfigure(server={"awake": {"work_paths": [WORK], "work_s": 6.0}})
+    configured.box.reconfigure(server={"awake": {"work_paths": [WORK], "work_s": 4.0}})
     assert ask(configured.client, fresh(), headers=PROGRAM).status == 200
     assert "server.work" not in codes(configured)
     assert ask(configured.client, fresh(WORK)).status == 200

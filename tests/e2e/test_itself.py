@@ -90,11 +90,11 @@ def test_nothing_that_comes_around_its_sleeps_is_refused_lost_or_sent_twice(
     for _ in range(0, REQUESTS, AT_A_SLEEP):
         office.box.await_state("awake")
         batch = [
-            partial(after, dice.uniform(0, 4), call)
+            partial(after, dice.uniform(0, 3), call)
             for call, _ in zip(calls(office, numbers), range(AT_A_SLEEP), strict=False)
         ]
         with at_once(batch) as pending:
-            time.sleep(1)
+            time.sleep(0.8)
             office.server.board.suspend()
         answers += [future.result() for future in pending]
     wrong = [answer for answer in answers if not good(answer)]
@@ -106,10 +106,11 @@ def test_nothing_that_comes_around_its_sleeps_is_refused_lost_or_sent_twice(
 
 def test_it_is_left_asleep_and_then_woken_for_who_needs_it(left_alone: Office) -> None:
     office = left_alone
+    leave_alone(office, ready={"interval_s": 0.5, "asleep_interval_s": 0.2})
     office.server.board.suspend()
     office.box.await_state("asleep")
     assert office.box.status()["reason"]["code"] == "server.slept_itself"
-    time.sleep(5)
+    time.sleep(1.5)  # several looks of the box
     assert office.server.board.state == "off"
     assert ask(office.client, fresh("/images/001.png"), headers=ASSET).status == 200
 

@@ -25,12 +25,6 @@ def test_the_server_stays_awake_and_serves(refused: Office) -> None:
     assert (answer.status, answer.headers["x-naproxy"]) == (200, "fetch")
 
 
-def test_its_words_are_in_the_status(refused: Office) -> None:
-    assert any(
-        WORDS in str(reason_of(inhibitor)) for inhibitor in refused.box.status()["inhibitors"]
-    )
-
-
 def test_its_words_are_in_the_journal(refused: Office) -> None:
     assert WORDS in str(reason_of(refused.box.transitions()[0]["reason"]))
 
