@@ -24,9 +24,13 @@ def disk(tmp_path: Path) -> Disk:
     return made
 
 
-@pytest.fixture
-def box(tmp_path: Path, disk: Disk) -> Iterator[StandIn]:
-    with switched_on(tmp_path / "box", disk) as made:
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
+    """A new box, for tests that only look."""
+    folder = tmp_path_factory.mktemp("new")
+    disk = Disk(folder / "disk", CARD, DATA)
+    disk.format()
+    with switched_on(folder / "box", disk) as made:
         yield made
 
 
@@ -35,9 +39,10 @@ def boot_again(tmp_path: Path, disk: Disk, script: str, name: str = "again") -> 
         return again.sh(script)
 
 
-def test_the_data_partition_takes_the_rest_of_the_card(box: StandIn, disk: Disk) -> None:
+def test_the_data_partition_takes_the_rest_of_the_card(box: StandIn) -> None:
     before = b"\xfa" * 440 + b"NAPR\0\0"
-    kept, first, count = disk.table()
+    assert box.disk
+    kept, first, count = box.disk.table()
     assert (first, first + count) == (START, CARD)
     assert kept[:446] == before
 
@@ -135,13 +140,12 @@ def test_an_adapter_that_comes_later_still_brings_another_certificate(
     assert (asked, name) == ("restart lighttpd\n", "naproxy-c0ffee\n")
 
 
-@pytest.mark.parametrize("half", ["machine-id", "naproxy.toml"])
 def test_a_power_cut_while_a_file_was_made_leaves_a_box_that_starts(
-    half: str, tmp_path: Path, disk: Disk
+    tmp_path: Path, disk: Disk
 ) -> None:
-    place = {"machine-id": "/data/overlay/etc", "naproxy.toml": "/data/etc"}[half]
-    first = boot_again(tmp_path, disk, f": >{place}/{half}; echo x >{place}/{half}.new", "one")
-    assert first == ""
+    halves = ("/data/overlay/etc/machine-id", "/data/etc/naproxy.toml")
+    cut = "; ".join(f": >{half}; echo x >{half}.new" for half in halves)
+    assert boot_again(tmp_path, disk, cut, "one") == ""
     said = boot_again(tmp_path, disk, "cat /etc/machine-id /data/etc/naproxy.toml", "two")
     assert len(said.splitlines()[0]) == 32
     assert 'interface = "eth0"' in said
@@ -245,23 +249,21 @@ def test_a_file_that_would_hide_a_newer_system_is_set_aside(tmp_path: Path, disk
         assert "was set aside" in box.kmsg()
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        "naproxy/ssh/id_ed25519",
-        "naproxy/ssh/known_hosts",
-        "naproxy/agent.key",
-        "naproxy/commands/mine",
-        "ssh/ssh_host_ed25519_key",
-    ],
+OWN = (
+    "naproxy/ssh/id_ed25519",
+    "naproxy/ssh/known_hosts",
+    "naproxy/agent.key",
+    "naproxy/commands/mine",
+    "ssh/ssh_host_ed25519_key",
 )
-def test_what_the_box_made_below_etc_is_there_after_a_restart(
-    own: str, tmp_path: Path, disk: Disk
-) -> None:
-    make = f"mkdir -p $(dirname /etc/{own}); echo mine >/etc/{own}"
-    boot_again(tmp_path, disk, make, "one")
+
+
+def test_what_the_box_made_below_etc_is_there_after_a_restart(tmp_path: Path, disk: Disk) -> None:
+    make = (f"mkdir -p $(dirname /etc/{own}); echo {own} >/etc/{own}" for own in OWN)
+    boot_again(tmp_path, disk, "; ".join(make), "one")
     with switched_on(tmp_path / "two", disk) as box:
-        assert box.sh(f"cat /etc/{own}") == "mine\n"
+        for own in OWN:
+            assert box.sh(f"cat /etc/{own}") == f"{own}\n"
         assert "was set aside" not in box.kmsg()
 
 
@@ -304,17 +306,16 @@ def test_a_box_that_knows_no_server_waits_for_no_page(tmp_path: Path, disk: Disk
         box.off()
 
 
-@pytest.mark.parametrize(
-    "service", sorted(path.parent.name for path in OVERLAY.glob("etc/service/*/run"))
-)
-def test_a_service_is_laid_out_for_a_root_that_is_read_only(service: str) -> None:
-    folder = OVERLAY / "etc/service" / service
-    assert folder.joinpath("supervise").readlink() == Path("/run/supervise", service)
-    assert (folder / "finish").is_symlink() or (folder / "finish").is_file()
-    # What makes the log cannot write to it.
-    if service not in ("syslogd", "klogd"):
-        assert folder.joinpath("log/supervise").readlink() == Path(f"/run/supervise/{service}.log")
-        assert (folder / "log/run").is_symlink() or (folder / "log/run").is_file()
+def test_a_service_is_laid_out_for_a_root_that_is_read_only() -> None:
+    for run in OVERLAY.glob("etc/service/*/run"):
+        folder, service = run.parent, run.parent.name
+        assert folder.joinpath("supervise").readlink() == Path("/run/supervise", service)
+        assert (folder / "finish").is_symlink() or (folder / "finish").is_file(), service
+        # What makes the log cannot write to it.
+        if service not in ("syslogd", "klogd"):
+            log = folder / "log"
+            assert (log / "supervise").readlink() == Path(f"/run/supervise/{service}.log")
+            assert (log / "run").is_symlink() or (log / "run").is_file(), service
 
 
 def test_a_reset_forgets_everything_but_the_box(tmp_path: Path, disk: Disk) -> None:
@@ -383,10 +384,8 @@ def test_nobody_tells_a_card_that_was_there_before_other_ways(tmp_path: Path) ->
         ip("netns", "delete", net.name)
 
 
-@pytest.mark.parametrize("pattern", ["etc/init.d/*", "etc/service/*/*", "etc/service/*/log/run"])
-def test_what_is_run_may_be_run(pattern: str) -> None:
-    programs = [path for path in OVERLAY.glob(pattern) if path.is_file()]
-    assert programs
-    for path in programs:
+def test_what_is_run_may_be_run() -> None:
+    patterns = ("etc/init.d/*", "etc/service/*/*", "etc/service/*/log/run")
+    for path in (path for each in patterns for path in OVERLAY.glob(each) if path.is_file()):
         assert path.stat().st_mode & 0o111, path
         assert path.read_text().startswith("#!/bin/sh\n"), path
