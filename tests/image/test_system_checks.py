@@ -59,9 +59,9 @@ NO_ADDRESSES = "1.2.3 1.2.3.4.5 256.1.1.1 1.2.3.4. .1.2.3.4 1..2.3 01.2.3.4 1.2.
 NO_SERVERS = ["a b", "a" * 254, "a iburst", "a\nserver b", "a/b", "a;b"]
 VALUES = {
     # check: what passes, and what does not
-    "is_ipv4": ("0.0.0.0 192.0.2.1 255.255.255.255".split(), NO_ADDRESSES.split()),
+    "is_ipv4": (["0.0.0.0", "192.0.2.1", "255.255.255.255"], NO_ADDRESSES.split()),
     "is_ipv6": (ADDRESSES6.split(), NO_ADDRESSES6.split()),
-    "is_vlan": ("1 7 4094".split(), "0 07 4095 99999 -1 7.5 0x7".split()),
+    "is_vlan": (["1", "7", "4094"], ["0", "07", "4095", "99999", "-1", "7.5", "0x7"]),
     "is_name": (
         ["a", "box", "naproxy-00ff00", "a" * 63, "1a"],
         ["A", "a.b", "-a", "a-", "12", "localhost", "a" * 64, "a_b"],

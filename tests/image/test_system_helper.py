@@ -53,7 +53,7 @@ IDLE = 2
 def box(machine: StandIn) -> StandIn:
     # What the test before left behind would write among the calls of this one.
     wait_for(lambda: len(machine.net.pids()) == IDLE, "the box to be idle")
-    machine.sh(f"{WRITTEN} -delete")
+    machine.sh(f"{WRITTEN} -exec rm {{}} +")
     machine.sh("rm -rf /run/naproxy-system/* /data/naproxy/system/*; ip addr flush eth0")
     machine.sh("echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6")
     return machine
