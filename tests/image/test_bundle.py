@@ -277,24 +277,27 @@ def test_the_version_is_gits_in_a_form_that_is_compared(
 # ---------------------------------------------------------------- the box's own files
 
 
-@pytest.mark.parametrize("board", BOARDS)
 def test_rauc_takes_every_boards_configuration(
-    tmp_path: Path, images: Path, development: dict[str, str], board: str
+    tmp_path: Path, images: Path, development: dict[str, str]
 ) -> None:
-    conf = box(tmp_path, development, board)
-    code, said = judged(conf, made(images, development, board))
-    assert code == 0, said
-    parsed = ConfigParser()
-    parsed.read(conf)
-    system = parsed["system"]
-    assert system["compatible"] == f"naproxy-{board}"
-    assert system["bundle-formats"] == "verity"
-    assert system["statusfile"].startswith("/data/")
-    assert ("grubenv" in system) == (system["bootloader"] == "grub")
-    slots = [parsed[f"slot.rootfs.{number}"] for number in (0, 1)]
-    assert [slot["bootname"] for slot in slots] == ["A", "B"]
-    assert [slot["device"][-1] for slot in slots] == ["2", "3"]
-    assert (tmp_path / "root/etc/fw_env.config").exists() == (system["bootloader"] == "uboot")
+    bundle = made(images, development)
+    for board in BOARDS:
+        folder = tmp_path / board
+        conf = box(folder, development, board)
+        code, said = judged(conf, bundle)
+        assert code == 0, said
+        parsed = ConfigParser()
+        parsed.read(conf)
+        system = parsed["system"]
+        assert system["compatible"] == f"naproxy-{board}"
+        assert system["bundle-formats"] == "verity", board
+        assert system["statusfile"].startswith("/data/"), board
+        assert ("grubenv" in system) == (system["bootloader"] == "grub"), board
+        slots = [parsed[f"slot.rootfs.{number}"] for number in (0, 1)]
+        assert [slot["bootname"] for slot in slots] == ["A", "B"], board
+        assert [slot["device"][-1] for slot in slots] == ["2", "3"], board
+        uboot = (folder / "root/etc/fw_env.config").exists()
+        assert uboot == (system["bootloader"] == "uboot"), board
 
 
 @pytest.fixture(params=[board for board in BOARDS if "raspberry" in board or "aarch64" in board])

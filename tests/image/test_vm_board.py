@@ -3,12 +3,9 @@
 from pathlib import Path
 from typing import ClassVar
 
-import pytest
 from naproxy.drivers.needs import Needs
 
 from tests.image_vm import on_the_box
-from tests.image_vm.board import BoardError, board
-from tests.image_vm.cases import Options, steps
 from tests.simulator.office.namespace import ROOT
 
 
@@ -34,39 +31,6 @@ def test_what_a_driver_lacks_is_told() -> None:
 def test_a_program_without_its_libraries_is_not_started() -> None:
     assert on_the_box.not_started("false") == ""
     assert on_the_box.not_started("/") != ""
-
-
-def test_a_pc_starts_by_uefi_unless_asked_and_in_other_machines() -> None:
-    pc = board("pc-x86_64")
-    assert (pc.firmware, pc.compatible) == ("uefi", "naproxy-pc-x86_64")
-    assert board("pc-x86_64", "bios").firmware == "bios"
-    assert {"starts-bios-ide", "starts-uefi-nvme"} <= steps(Options(), pc).keys()
-
-
-def test_a_board_has_the_firmware_that_it_has() -> None:
-    with pytest.raises(BoardError, match="bios only"):
-        board("qemu-x86_64", "uefi")
-    with pytest.raises(BoardError, match="none of"):
-        board("raspberrypi9")
-
-
-def test_a_raspberry_pi_has_a_card_and_no_grub() -> None:
-    pi = board("raspberrypi4-64")
-    assert (pi.firmware, pi.hardware.root) == ("raspberrypi", "/dev/mmcblk0")
-    names = steps(Options(), pi).keys()
-    assert {"first-start", "falls-back-panic", "power-cut-1"} <= names
-    assert not [name for name in names if name.startswith("grubenv")]
-
-
-def test_a_soekris_without_a_network_is_only_started() -> None:
-    soekris = board("soekris-net5501")
-    assert soekris.compatible == "naproxy-soekris-net5501"
-    assert list(steps(Options(), soekris)) == ["starts-alone"]
-
-
-def test_the_fast_usb_is_there_before_the_disk_that_is_plugged_into_it() -> None:
-    argv = board("soekris-net5501").hardware.argv("00:00:5e:10:00:01")
-    assert argv.index("usb-ehci,id=fast") < argv.index("usb-storage,bus=fast.0,drive=disk")
 
 
 def test_each_service_of_the_image_has_a_question() -> None:

@@ -12,15 +12,12 @@ from tests.image_vm.disks import (
     SCRIPT_HEADER_BYTES,
     DiskError,
     boot_partition,
-    firmwares_part,
     first_partition,
     flatten,
     layer,
-    read_grubenv,
     run,
     with_argument,
     write_boot_file,
-    write_grubenv,
 )
 from tests.simulator.office.namespace import ROOT
 
@@ -56,34 +53,10 @@ def image(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_first_partition_is_where_the_table_says() -> None:
-    assert first_partition(mbr(8192)) == 4 << 20
-
-
 @pytest.mark.parametrize("sector", [b"", bytes(512), mbr(0), mbr(1)[:511]])
 def test_what_is_no_partition_table_is_refused(sector: bytes) -> None:
     with pytest.raises(DiskError):
         first_partition(sector)
-
-
-@needs("mcopy")
-def test_grubenv_is_replaced(image: Path) -> None:
-    write_grubenv(image, "grubenv", bytes(1024))
-    assert read_grubenv(image, "grubenv") == bytes(1024)
-
-
-@needs("mcopy")
-def test_grubenv_is_removed(image: Path) -> None:
-    write_grubenv(image, "grubenv", None)
-    assert read_grubenv(image, "grubenv") == b""
-    assert read_grubenv(image, "grubenv2") == b""
-
-
-def test_a_program_that_fails_is_named_with_its_words() -> None:
-    with pytest.raises(DiskError, match=r"^ls: .*nothing-here"):
-        run("ls", "/nothing-here")
-    with pytest.raises(DiskError, match="no-such-program is not installed"):
-        run("no-such-program")
 
 
 def die_after(disk: Path, *commands: str) -> None:
@@ -109,27 +82,6 @@ def test_what_was_not_flushed_is_lost_when_qemu_is_killed(
     assert flatten(disk_file, tmp_path / "flat.img").read_bytes()[:65536] == bytes([kept]) * 65536
 
 
-@needs("qemu-img")
-def test_a_layer_leaves_what_is_below_as_it_was(tmp_path: Path) -> None:
-    base = tmp_path / "base.img"
-    base.write_bytes(b"\x11" * 65536)
-    top = layer(base, tmp_path / "top.qcow2", form="raw")
-    run("qemu-io", "-c", "write -P 0x22 0 64k", top)
-    assert base.read_bytes() == b"\x11" * 65536
-    assert flatten(top, tmp_path / "flat.img").read_bytes() == b"\x22" * 65536
-
-
-@needs("mcopy")
-def test_a_raspberry_pis_firmware_starts_what_config_txt_names(image: Path, tmp_path: Path) -> None:
-    for name, content in (("u-boot.bin", b"U-Boot"), ("board.dtb", b"tree")):
-        write_boot_file(image, name, content)
-    with pytest.raises(DiskError, match=r"config\.txt"):
-        firmwares_part(image, "board.dtb", tmp_path)
-    write_boot_file(image, "config.txt", b"# kernel=none\narm_64bit=1\nkernel=u-boot.bin\n")
-    _, kernel, _, tree = firmwares_part(image, "board.dtb", tmp_path)
-    assert (Path(kernel).read_bytes(), Path(tree).read_bytes()) == (b"U-Boot", b"tree")
-
-
 @needs("mkimage", "mcopy")
 def test_a_copy_of_a_card_gives_its_kernel_one_more_argument(image: Path, tmp_path: Path) -> None:
     script, packed = ROOT / "board/common/boot.cmd", tmp_path / "boot.scr"
@@ -140,10 +92,3 @@ def test_a_copy_of_a_card_gives_its_kernel_one_more_argument(image: Path, tmp_pa
     assert 'bootargs "nothing=new root=' in made
     assert made.replace("nothing=new ", "") == script.read_text()
     assert run("mtype", "-i", boot_partition(image), f"::/{SCRIPT}") == packed.read_bytes()
-
-
-@needs("mcopy")
-def test_a_script_without_arguments_for_the_kernel_is_refused(image: Path, tmp_path: Path) -> None:
-    write_boot_file(image, SCRIPT, bytes(SCRIPT_HEADER_BYTES) + b"reset\n")
-    with pytest.raises(DiskError, match="0 times"):
-        with_argument(image, "nothing=new", tmp_path / "copy.img")

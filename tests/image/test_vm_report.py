@@ -28,17 +28,6 @@ def written(report: Report, tmp_path: Path) -> tuple[bool, Any]:
     return good, json.loads((tmp_path / "report.json").read_text())
 
 
-def test_a_case_has_name_result_and_seconds(tmp_path: Path) -> None:
-    report = quiet()
-    with report.case("update") as case:
-        case.words = "slot B"
-    good, told = written(report, tmp_path)
-    assert good
-    assert told["cases"] == [
-        {"name": "update", "result": "passed", "seconds": 7, "words": "slot B"}
-    ]
-
-
 def test_a_case_that_fails_says_why_and_where_and_the_next_one_runs(tmp_path: Path) -> None:
     report = quiet()
     with report.case("first"):

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.image_vm import by_https, cases, setup
-from tests.image_vm.place import Visited, dnsmasq
+from tests.image_vm.place import Visited
 from tests.image_vm.report import memory
 from tests.image_vm.ui import PORT, RefusedError, Ui
 from tests.simulator.office import Settings
@@ -204,10 +204,3 @@ def test_waiting_ends_when_the_power_is_cut() -> None:
     with pytest.raises(OfficeError, match="the power is cut"):
         setup.wait(lambda: None, "something", 3600, lambda: True)
     assert time.monotonic() - began_s < 3600
-
-
-def test_the_router_gives_the_box_its_address_and_speaks_to_nobody_else(tmp_path: Path) -> None:
-    words = " ".join(map(str, dnsmasq(tmp_path / "leases")))
-    assert f"--dhcp-host=00:00:5e:10:00:01,40:00:5e:10:00:01,{ADDRESS}" in words
-    assert "--port=0" in words
-    assert "--interface=eth0 --bind-interfaces" in words

@@ -88,7 +88,7 @@ def test_demo_shows_everything_and_loses_nothing(tmp_path: Path) -> None:
     assert "\x1b" not in told
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.3, 0.8, 1.5, 3.0, 5.0, 16.0, 30.0])
+@pytest.mark.parametrize("after_s", [0.0, 0.5, 2.0, 6.0, 16.0])
 def test_ctrl_c_at_any_moment_leaves_nothing_behind(tmp_path: Path, after_s: float) -> None:
     with running(tmp_path) as demo:
         assert demo.stdout
@@ -152,7 +152,7 @@ def test_terminating_it_leaves_nothing_behind(tmp_path: Path) -> None:
     with running(tmp_path) as demo:
         assert demo.stdout
         demo.stdout.readline()
-        time.sleep(5)
+        time.sleep(2)
         demo.terminate()
         ended(demo, 100)
         assert demo.returncode == 128 + signal.SIGTERM

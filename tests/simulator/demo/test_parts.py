@@ -1,20 +1,15 @@
 """The demo's parts, without an office."""
 
-import asyncio
 import io
 import math
 from pathlib import Path
 
 import pytest
-from naproxy.core.state import State
-from naproxy.lab.estimate.accesslog import Entry
-from naproxy.lab.replay.replay_visit import Visit
 from naproxy.policy.thesis import Settings
 
-from tests.simulator.demo import cast, generated
 from tests.simulator.demo.power import TABLE_4_2, energy
-from tests.simulator.demo.screen import Screen, clock, plain
-from tests.simulator.demo.stretch import choose, find
+from tests.simulator.demo.screen import Screen, plain
+from tests.simulator.demo.stretch import choose
 
 IMPATIENT = Settings(min_awake_s=10.0, fraction=1.0)
 
@@ -26,16 +21,6 @@ def line(t_s: int, path: str, agent: str = "Mozilla/5.0") -> str:
 
 
 # ----------------------------------------------------------------- the stretch
-
-
-def test_generated_day_is_the_same_every_time_and_in_order() -> None:
-    day = list(generated.day())
-    assert day == list(generated.day())
-    assert [e.t_s for e in day] == sorted(e.t_s for e in day)
-
-
-def test_generated_day_has_a_stretch_that_fits() -> None:
-    assert find(list(generated.day()), IMPATIENT)[1]
 
 
 def test_without_a_log_a_generated_one_is_used() -> None:
@@ -88,62 +73,6 @@ def test_always_on_is_the_energy_of_a_server_that_never_sleeps() -> None:
     assert used.server_j == used.always_on_j == 100 * TABLE_4_2.on_w
 
 
-# -------------------------------------------------------------------- the cast
-
-
-def test_the_cast_tries_again_until_each_was_seen_as_it_should_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(cast, "_BEAT_S", 0.0)
-    monkeypatch.setattr(cast, "_REST_S", 60.0)
-    missed = {cast.CRAWLER, cast.PROGRAM}
-    seen: list[tuple[str, str]] = []
-    outcomes = {
-        cast.PERSON: "hit",
-        cast.CRAWLER: "refused",
-        cast.MONITOR: "status",
-        cast.READER: "waiting_page",
-        cast.PROGRAM: "held",
-    }
-
-    async def play() -> None:
-        stop = asyncio.Event()
-
-        async def ask(number: int, entry: Entry) -> Visit:
-            outcome = outcomes[entry.host]
-            if entry.host in missed:
-                missed.remove(entry.host)
-                outcome = "fetch"
-            seen.append((entry.host, outcome))
-            if entry.host == cast.PROGRAM and outcome == "held":
-                stop.set()
-            return Visit(number, entry, outcome, 200, 1, 0.0)
-
-        await cast.Cast(ask, lambda: State.ASLEEP, stop).play()
-
-    asyncio.run(play())
-    assert [outcome for _, outcome in seen] == [
-        *("hit", "hit", "fetch", "refused", "status", "waiting_page", "fetch", "held")
-    ]
-
-
-def test_the_cast_waits_for_the_server_to_sleep_and_ends_at_once() -> None:
-    asked: list[str] = []
-
-    async def play() -> None:
-        stop = asyncio.Event()
-
-        async def ask(number: int, entry: Entry) -> Visit:
-            asked.append(entry.host)
-            asyncio.get_running_loop().call_later(0.1, stop.set)
-            return Visit(number, entry, "fetch", 200, 1, 0.0)
-
-        await cast.Cast(ask, lambda: State.AWAKE, stop).play()
-
-    asyncio.run(play())
-    assert asked == [cast.PERSON]
-
-
 # ------------------------------------------------------------------ the screen
 
 
@@ -161,8 +90,3 @@ def test_no_colour_and_no_standing_line_without_a_terminal() -> None:
     screen.event(61, 43.3, "The server is awake.", "awake")
     screen.standing("so far")
     assert out.getvalue() == "  1:01   43.3 W  The server is awake.\n"
-
-
-@pytest.mark.parametrize(("seconds", "shown"), [(0, "  0:00"), (754, " 12:34"), (3661, "1:01:01")])
-def test_clock(seconds: float, shown: str) -> None:
-    assert clock(seconds) == shown

@@ -15,14 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulator.office import Office, Settings, magic, pki
+from tests.simulator.office import Office, Settings, magic
 from tests.simulator.office.box import ADDRESS as BOX_ADDRESS
 from tests.simulator.office.freezer import Freezer
 from tests.simulator.office.namespace import NETNS, OfficeError, environment, ip, running, wait_for
 from tests.simulator.office.office import PREFIX, clean
 from tests.simulator.office.server import ADDRESS, MAC, Site, paths_of
 from tests.simulator.office.site import generate
-from tests.simulator.office.websocket import Client
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
 
@@ -236,15 +235,6 @@ class TestMagicPacket:
         asleep.server.board.configure(never_wake=True)
         assert not wake_frame(asleep, magic.packet(magic.address(MAC)))
 
-
-class TestSleepCommand:
-    def test_ssh_puts_the_server_to_sleep(self, office: Office) -> None:
-        # What it takes to say that it obeys must be done before.
-        office.server.board.configure(sleep_s=2.0)
-        done = ssh(office, "naproxy-sleep")
-        assert (done.returncode, done.stdout) == (0, "")
-        await_state(office, "off")
-
     def test_a_refusal_comes_back_in_words(self, office: Office) -> None:
         office.server.board.configure(refuse="a backup is running")
         done = ssh(office, "naproxy-sleep")
@@ -254,14 +244,6 @@ class TestSleepCommand:
     def test_the_key_runs_no_other_command(self, office: Office) -> None:
         office.server.board.configure(refuse="not you")
         assert ssh(office, "cat", "/etc/hostname").stdout == "not you\n"
-
-    def test_an_unknown_host_key_is_refused(self, office: Office) -> None:
-        pinned = office.server.known_hosts.read_text()
-        office.server.known_hosts.write_text(f"{ADDRESS} ssh-ed25519 {'A' * 68}\n")
-        try:
-            assert "Host key verification failed" in ssh(office, "naproxy-sleep").stderr
-        finally:
-            office.server.known_hosts.write_text(pinned)
 
     def test_a_held_command_returns_after_the_next_wake(self, office: Office) -> None:
         office.server.board.configure(hold_command=True)
@@ -308,38 +290,6 @@ class TestSite:
     def test_every_file_of_the_site_is_served(self, office: Office) -> None:
         assert len(office.server.paths) > 300
         assert {get(office, path)[0] for path in office.server.paths} == {200}
-
-    def test_a_static_file_says_when_it_changed(self, office: Office) -> None:
-        headers = get(office, "/css/base.css")[1]
-        assert headers["last-modified"] == "Mon, 01 Jan 2024 00:00:00 GMT"
-        assert headers["cache-control"] == "max-age=3600"
-
-    def test_what_is_not_there_is_404(self, office: Office) -> None:
-        assert get(office, "/nothing")[0] == 404
-
-    def test_a_body_comes_back_with_its_hash(self, office: Office) -> None:
-        body = os.urandom(1 << 20)
-        connection = HTTPConnection(ADDRESS)
-        connection.sock = office.client.connect(ADDRESS, 80)
-        connection.request("POST", "/app/echo", body)
-        answer = connection.getresponse()
-        assert answer.getheader("Body-SHA256") == hashlib.sha256(body).hexdigest()
-        assert answer.read() == body
-        connection.close()
-
-    def test_an_answer_is_made_to_order(self, office: Office) -> None:
-        query = "status=203&size=5000&h.Set-Cookie=a%3Db&h.Cache-Control=private"
-        status, headers, body = get(office, f"/app/reply?{query}")
-        assert (status, len(body)) == (203, 5000)
-        assert (headers["set-cookie"], headers["cache-control"]) == ("a=b", "private")
-
-    def test_a_websocket_echoes(self, office: Office) -> None:
-        client = Client(office.client.connect(ADDRESS, 80), "office", "/app/ws", {})
-        assert client.accepted
-        for size in (0, 125, 126, 70_000):
-            message = os.urandom(size)
-            assert client.echo(message) == message
-        client.close()
 
     def test_who_has_the_answer_finds_the_request_counted(self, office: Office) -> None:
         path = "/app/reply?size=200000"
@@ -460,53 +410,3 @@ class TestCleanup:
             office.box.run(["etherwake", "-i", "eth0", MAC])
             time.sleep(0.3)  # as long as the other would take to wake
             assert other.server.board.state == "off"
-
-
-class TestHttps:
-    @pytest.fixture(autouse=True)
-    def as_before(self, office: Office) -> Iterator[None]:
-        yield
-        office.server.serve(None)
-
-    def test_nobody_is_answered_by_https_unless_told(self, office: Office) -> None:
-        assert not office.server.listens(443)
-
-    def test_the_server_shows_the_certificate_that_it_is_given(self, office: Office) -> None:
-        for kind in ("ecdsa", "rsa"):
-            issued = pki.issue(office.authority, "www.office.example", kind=kind)
-            office.server.serve(issued)
-            seen = pki.shown(office.client, ADDRESS, "www.office.example")
-            assert seen == pki.fingerprint(issued)
-
-    def test_a_client_that_trusts_the_authority_trusts_the_server(self, office: Office) -> None:
-        office.server.serve(pki.issue(office.authority, "www.office.example"))
-        at = f"www.office.example:443:{ADDRESS}"
-        page = "https://www.office.example/robots.txt"
-        ca = office.authority.root.file
-        done = office.client.run(["curl", "-sS", "--cacert", ca, "--resolve", at, page])
-        assert "User-agent" in done.stdout
-
-    @pytest.mark.parametrize(
-        ("redirect", "told", "status"),
-        [("all", "https", 301), ("untold", "https", 200), ("untold", "http", 301)],
-    )
-    def test_it_sends_visitors_to_https(
-        self, redirect: str, told: str, status: int, office: Office
-    ) -> None:
-        office.server.serve(None, redirect)
-        said = office.client.run(
-            [
-                *("curl", "-s", "-o", "/dev/null", "-w", "%{http_code} %{redirect_url}"),
-                *("-H", f"X-Forwarded-Proto: {told}", "-H", "Host: a.example"),
-                f"http://{ADDRESS}/robots.txt",
-            ]
-        ).stdout
-        leads = "https://a.example/robots.txt" if status == 301 else ""
-        assert said == f"{status} {leads}"
-
-    def test_a_site_says_so_from_the_start(self) -> None:
-        site = Site(https=("a.example", "*.b.example"), redirect="all")
-        with Office(board=QUICK, site=site) as own:
-            shown = [pki.shown(own.client, ADDRESS, name) for name in ("a.example", "c.b.example")]
-            assert len(set(shown)) == 1
-            assert get(own, "/")[0] == 301

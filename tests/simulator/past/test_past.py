@@ -13,12 +13,13 @@ from tests.simulator.past import house, log
 
 END_S = 1_795_305_600.0  # a Sunday, 0:00 UTC
 DAY_S = 86400.0
+DAYS = 2
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("past")
-    house.make(directory, 3, END_S, list(generated.weeks()))
+    house.make(directory, DAYS, END_S, list(generated.weeks()))
     return directory
 
 
@@ -29,9 +30,9 @@ def rows(directory: Path, table: str) -> list[tuple[object, ...]]:
 
 def test_every_second_is_measured_from_the_beginning_to_the_end(made: Path) -> None:
     energy_mj, covered_ms = queries.energy(
-        queries.open_history(made), house.METER, int(END_S - 3 * DAY_S), int(END_S)
+        queries.open_history(made), house.METER, int(END_S - DAYS * DAY_S), int(END_S)
     )
-    assert covered_ms == 3 * 86_400_000
+    assert covered_ms == DAYS * 86_400_000
     assert 1.6 < energy_mj / covered_ms < 43.3
 
 
@@ -56,7 +57,7 @@ def test_requests_in_the_history_are_those_of_the_log(made: Path) -> None:
     counted = sum(
         row["requests"] for row in queries.traffic(queries.open_history(made), "web", 0, END_S + 1)
     )
-    due = len(list(log.timed(list(generated.weeks()), END_S - 3 * DAY_S, END_S)))
+    due = len(list(log.timed(list(generated.weeks()), END_S - DAYS * DAY_S, END_S)))
     pages = sum(
         row["requests"]
         for row in queries.traffic(queries.open_history(made), "web", 0, END_S + 1)
@@ -78,7 +79,7 @@ def test_it_was_commissioned_before_it_slept_by_itself(made: Path) -> None:
 
 
 def test_it_is_the_same_every_time(made: Path, tmp_path: Path) -> None:
-    house.make(tmp_path, 3, END_S, list(generated.weeks()))
+    house.make(tmp_path, DAYS, END_S, list(generated.weeks()))
     for table in ("transitions", "wakes", "decisions", "hours", "traffic_hours"):
         assert rows(tmp_path, table) == rows(made, table)
 
