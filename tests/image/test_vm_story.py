@@ -25,7 +25,11 @@ from tests.simulator.office.box import ADDRESS
 from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
 from tests.webui.first_run import CODE, NewBox
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
+# The image test takes the same steps; this tells within a minute whether they can be taken.
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root"),
+]
 
 OVERLAY = ROOT / "overlay"
 
