@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -195,16 +196,20 @@ def test_keys_are_roots_and_the_program_that_meets_visitors_is_not_root(office: 
         assert office.box.sh(f"ls /proc/{each}/root") == "through\nvarnish.sock\n"
 
 
+def await_served(office: Office, at: str) -> None:
+    page = "from outside 200"
+    wait_for(lambda: office.ask(f"http://{at}/page") == page, "a page")
+    wait_for(lambda: office.ask(f"https://{at}/page") == page, "a page by HTTPS")
+    wait_for(lambda: office.ask(f"http://{at}:8080/").endswith(" 308"), "the way there")
+    wait_for(lambda: "200" in office.ask(f"https://{at}:8443/claim"), "the web interface")
+
+
 def test_all_that_is_served_is_served_by_ipv4_and_ipv6(office: Office) -> None:
     """Varnish, haproxy and lighttpd, through the firewall."""
     office.box.sh(f"ip -6 addr add {ADDRESS6}/64 dev eth0")
     office.lan.run(["ip", "addr", "add", "fd00::1/64", "dev", "lan0", "nodad"])
-    page = "from outside 200"
     for at in (ADDRESS, f"[{ADDRESS6}]"):
-        wait_for(lambda at=at: office.ask(f"http://{at}/page") == page, "a page")
-        wait_for(lambda at=at: office.ask(f"https://{at}/page") == page, "a page by HTTPS")
-        wait_for(lambda at=at: office.ask(f"http://{at}:8080/").endswith(" 308"), "the way there")
-        wait_for(lambda at=at: "200" in office.ask(f"https://{at}:8443/claim"), "the interface")
+        await_served(office, at)
 
 
 def test_every_service_runs(office: Office) -> None:
@@ -236,7 +241,7 @@ def rights(office: Office, pid: int) -> tuple[set[str], str]:
 
 def test_a_service_runs_with_the_rights_it_is_given(office: Office) -> None:
     for service in {run.parent.name for run in SERVICES} - {*LEFT_OUT, *PEOPLE, *NOT_WANTED}:
-        pid = wait_for(lambda name=service: office.pid(name), service)
+        pid = wait_for(partial(office.pid, service), service)
         assert rights(office, pid) == (of(service), "1"), service
 
 
@@ -310,10 +315,14 @@ def test_the_settings_have_a_spare_copy_on_the_boot_partition(office: Office) ->
     wait_for(lambda: office.box.sh(spare) == "same\n", "the copy")
     office.box.sh("cp -p /data/etc/naproxy.toml /data/good")
     seen: set[str] = set()
+
+    def more() -> set[str]:
+        return looks(office) - seen
+
     # Whoever looks at the second one has done with the first.
     for _ in range(2):
         office.box.sh("echo broken >>/data/etc/naproxy.toml")
-        seen |= wait_for(lambda before=frozenset(seen): looks(office) - before, "the look")
+        seen |= wait_for(more, "the look")
     assert "broken" not in office.box.sh("cat /bootpart/naproxy-settings.toml")
     office.box.sh("mv /data/good /data/etc/naproxy.toml")
 

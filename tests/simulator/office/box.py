@@ -323,9 +323,13 @@ class Box(Namespace):
 
         The first of these may have begun before, the last has only begun.
         """
-        for _ in range(3):
-            before = self.page().heartbeat_us
-            wait_for(lambda before=before: self.page().heartbeat_us != before, "a beat")
+        seen = {self.page().heartbeat_us}
+
+        def beaten() -> bool:
+            seen.add(self.page().heartbeat_us)
+            return len(seen) > 3
+
+        wait_for(beaten, "three beats")
 
     def varnishstat(self) -> dict[str, int]:
         """Return Varnish's counters by name."""
