@@ -33,7 +33,7 @@ START_S: Final = 1_794_700_800.0  # a Sunday, 0:00 UTC
 DAY_S: Final = 86400.0
 DAYS: Final = 2
 """Each of them begins with new shares."""
-VISITED_DAYS: Final = 3
+WEEK: Final = 7
 CONFIG: Final = """
 [[server]]
 id = "web"
@@ -305,7 +305,7 @@ def test_without_shares_a_page_each_ten_minutes_keeps_it_awake(tmp_path: Path) -
 def visits() -> list[Doing]:
     """Twenty visitors a day from anywhere, who read a few pages each."""
     dice, found = random.Random(3), []
-    for number in range(20 * VISITED_DAYS):
+    for number in range(20 * WEEK):
         t_s = number // 20 * DAY_S + dice.uniform(8, 18) * 3600
         for _ in range(5):
             found.append(Doing(t_s, 0.2, 1000 + number, 5000 + number))
@@ -315,7 +315,7 @@ def visits() -> list[Doing]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Lived:
-    return live(tmp_path_factory.mktemp("undisturbed"), USUAL, visits(), VISITED_DAYS)
+    return live(tmp_path_factory.mktemp("undisturbed"), USUAL, visits(), WEEK)
 
 
 @pytest.mark.parametrize("name", ["a silent WebSocket", "woken again and again"])
@@ -323,11 +323,11 @@ def test_visitors_beside_a_stranger_are_served_as_without_him(
     tmp_path: Path, name: str, undisturbed: Lived
 ) -> None:
     attack = over_and_over(*STRATEGIES[name])
-    lived = live(tmp_path, USUAL, heapq.merge(attack, visits()), VISITED_DAYS)
+    lived = live(tmp_path, USUAL, heapq.merge(attack, visits()), WEEK)
     served = lived.waited_s.keys() - {ADDRESS}
     assert lived.spent == {ADDRESS}
     assert served == undisturbed.waited_s.keys()
-    assert lived.awake_s <= undisturbed.awake_s + VISITED_DAYS * (600 + EXCESS_S)
+    assert lived.awake_s <= undisturbed.awake_s + WEEK * (600 + EXCESS_S)
     assert sum(waits(lived)) <= sum(waits(undisturbed))
 
 
