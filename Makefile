@@ -42,7 +42,7 @@ $(BUILD)/.packages: tests/packages.txt tests/install-packages
 	    -e package/naproxy -e package/naproxy-meter -e webui
 	@touch $@
 
-TEXTS := $(wildcard package/naproxy/src/naproxy/locale/*/*.po webui/src/naproxy_webui/i18n/*/*.po)
+TEXTS := $(wildcard package/naproxy/src/naproxy/locale/*/*/*.po webui/src/naproxy_webui/locale/*/*/*.po)
 $(BUILD)/.texts: $(TEXTS) package/compile_texts.py .venv/.ready
 	@$(PYTHON) package/compile_texts.py $(if $(filter %.py %.ready,$?),$(TEXTS),$(filter %.po,$?))
 	@touch $@

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Render pages/ into pages.vcl: one subroutine a page, in every language.
 
-A page is its texts (pages/texts/LANGUAGE.json) in its template. The language is
+A page is its texts (locale/LANGUAGE/LC_MESSAGES/pages.po) in its template. The language is
 chosen when the page is sent; the seconds to wait and the office's notice are
 spliced in by VCL. Nothing else varies, so the hashes of style and script in the
 Content-Security-Policy are computed here.
@@ -10,14 +10,17 @@ Content-Security-Policy are computed here.
 import base64
 import hashlib
 import html
-import json
+import itertools
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from babel.messages.pofile import PoFileError, read_po
+
 FALLBACK = "en"  # shown to those who want a language we do not have
+RIGHT_TO_LEFT = {"ar", "fa", "he", "ur"}
 
 # What VCL fills in when the page is sent. Neither can hold user data.
 SECONDS, NOTICE, PLACE = "\0seconds\0", "\0notice\0", "\0place\0"
@@ -72,47 +75,30 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def read_texts(path: Path, wanted: Mapping[str, set[str]]) -> dict[str, Texts]:
-    """Return {page: {key: text}} of a language's file, `direction` as a page of its own."""
+def read_catalogue(path: Path) -> dict[str, str]:
+    """Return the texts of a language, {PAGE.KEY: text}."""
     try:
-        data = json.loads(read(path))
-    except ValueError as error:
+        with path.open("rb") as file:
+            found = {str(each.id): str(each.string) for each in read_po(file, abort_invalid=True)}
+    except (OSError, ValueError, PoFileError) as error:
         raise PagesError(f"{path}: {error}") from None
-    if not isinstance(data, dict) or data.get("direction") not in ("ltr", "rtl"):
-        raise PagesError(f'{path}: "direction" must be "ltr" or "rtl"')
-    direction = data.pop("direction")
-    same_keys(f"{path}", data, set(wanted))
+    del found[""]
+    for key, text in found.items():
+        if re.search(r"[{}\0]", re.sub(r"{(seconds|place)}", "", text)):
+            raise PagesError(f"{path}: {key}: the only placeholders are {{seconds}} and {{place}}")
+    return {key: text for key, text in found.items() if text}
+
+
+def texts_of(found: Mapping[str, str], wanted: Mapping[str, set[str]]) -> dict[str, Texts]:
+    """Return {page: {key: text}}, `points` as a list of KEY.1, KEY.2 and so on."""
+    texts: dict[str, dict[str, str | list[str]]] = {page: {} for page in wanted}
     for page, keys in wanted.items():
-        if not isinstance(data[page], dict):
-            raise PagesError(f'{path}: "{page}" must be a table of texts')
-        same_keys(f'{path}: "{page}"', data[page], keys)
-        for key, text in data[page].items():
-            check_text(f'{path}: "{page}": "{key}"', key, text)
-    return {**data, "": {"direction": direction}}
-
-
-def same_keys(where: str, have: Mapping[str, object], wanted: set[str]) -> None:
-    """Refuse missing and surplus keys."""
-    for word, keys in (("missing", wanted - have.keys()), ("unknown", have.keys() - wanted)):
-        if keys:
-            raise PagesError(f"{where}: {word}: {', '.join(sorted(keys))}")
-
-
-def check_text(where: str, key: str, text: object) -> None:
-    """Refuse what is no text, and placeholders that VCL does not fill in."""
-    texts = text if key == "points" and isinstance(text, list) else [text]
-    for each in texts:
-        if (
-            not isinstance(each, str)
-            or not each
-            or "\0" in each
-            or (key == "points") != (texts is text)
-        ):
-            raise PagesError(
-                f"{where}: must be {'a list of texts' if key == 'points' else 'a text'}"
-            )
-        if re.search(r"[{}]", re.sub(r"{(seconds|place)}", "", each)):
-            raise PagesError(f"{where}: the only placeholders are {{seconds}} and {{place}}")
+        for key in keys - {"points"}:
+            texts[page][key] = found[f"{page}.{key}"]
+        if "points" in keys:
+            numbered = (found.get(f"{page}.points.{number}") for number in range(1, 10))
+            texts[page]["points"] = list(itertools.takewhile(bool, numbered))
+    return texts
 
 
 def placeholders(template: str) -> set[str]:
@@ -204,7 +190,7 @@ def html_bodies(
         values |= {
             "page": name,
             "language": language,
-            "direction": str(texts[""]["direction"]),
+            "direction": "rtl" if language.partition("-")[0] in RIGHT_TO_LEFT else "ltr",
             "style": style,
             "body": fill(minify_html(body), values),
             "script": f"<script>{script}</script>" if script else "",
@@ -269,22 +255,31 @@ def wanted_keys(pages: Path) -> dict[str, set[str]]:
 
 
 def all_texts(pages: Path) -> dict[str, Mapping[str, Texts]]:
-    """Read the texts of all languages; PagesError if one is missing, surplus or malformed."""
-    wanted = wanted_keys(pages)
-    files = sorted((pages / "texts").glob("*.json"), key=lambda path: path.stem)
-    for path in files:
-        if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", path.stem):
-            raise PagesError(f"{path}: the name must be a language tag, such as fr.json")
-    languages = {path.stem: read_texts(path, wanted) for path in files}
-    if FALLBACK not in languages:
-        raise PagesError(f"{pages / 'texts'}: {FALLBACK}.json is missing")
+    """Read the texts of all languages; PagesError if one is malformed or English lacks one."""
+    wanted, locale = wanted_keys(pages), pages.parent / "locale"
+    english = read_catalogue(_file(locale, FALLBACK))
+    needed = {f"{page}.{key}" for page, keys in wanted.items() for key in keys - {"points"}}
+    given = {key for key in english if ".points." not in key}
+    for word, keys in (("missing", needed - given), ("unknown", given - needed)):
+        if keys:
+            raise PagesError(f"{_file(locale, FALLBACK)}: {word}: {', '.join(sorted(keys))}")
+    languages = {}
+    for language in sorted(each.name for each in locale.iterdir()):
+        if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", language):
+            raise PagesError(f"{locale / language}: must be a language tag, such as fr")
+        # What a language lacks is told in English.
+        languages[language] = texts_of(english | read_catalogue(_file(locale, language)), wanted)
     return dict(languages)
+
+
+def _file(locale: Path, language: str) -> Path:
+    return locale / language / "LC_MESSAGES/pages.po"
 
 
 def render(pages: Path) -> str:
     """Return the text of pages.vcl.
 
-    Raises PagesError when a text is missing, surplus or malformed.
+    Raises PagesError when an English text is missing or surplus, or one is malformed.
     """
     languages = all_texts(pages)
     lines = ["# Made by generate.py from pages/. Do not edit.", ""]

@@ -8,7 +8,7 @@ from flask import Flask, current_app, g, render_template, request
 from naproxy import __version__
 from naproxy.box.clock import zone_name
 from naproxy.core.hours import place_of_zone
-from naproxy.core.words import LANGUAGES
+from naproxy.core.words import own_names
 
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.terms import terms
@@ -36,7 +36,7 @@ def install(app: Flask, pages: list[Page]) -> None:
             "texts_of": texts_of,
             "language": language(),
             "direction": "rtl" if language() in _RIGHT_TO_LEFT else "ltr",
-            "languages": LANGUAGES,
+            "languages": own_names(),
             "office": office(),
             "time_zone": place_of_zone(office().time_zone or "") or zone_name(),
             "page": by_name.get(request.blueprint or ""),

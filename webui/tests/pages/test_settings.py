@@ -278,7 +278,7 @@ def test_the_preview_is_the_page_that_varnish_sends() -> None:
     kept = ROOT / "webui/src/naproxy_webui/waiting_page"
     for language, text in generate.previews(ROOT / "varnish-vcl/pages").items():
         assert (kept / f"{language}.html").read_text("utf-8") == text, (
-            "run: python3 varnish-vcl/generate.py webui/src/naproxy_webui/waiting_page"
+            "run: make -C varnish-vcl previews"
         )
 
 

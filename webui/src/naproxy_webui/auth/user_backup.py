@@ -46,7 +46,7 @@ def _is_user(row: object) -> bool:
     name, password = row["name"], row["password"]
     if not (isinstance(name, str) and re.fullmatch(NAME, name) and row["role"] in ROLES):
         return False
-    if row["language"] is not None and row["language"] not in tuple(LANGUAGES):
+    if row["language"] is not None and row["language"] not in LANGUAGES:
         return False
     found = _DIGEST.fullmatch(password) if isinstance(password, str) else None
     if not found:

@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any, Final
 
 from naproxy.core.reason import Reason, reason_of
-from naproxy.core.words import LANGUAGES, words
+from naproxy.core.words import own_names, words
 
 from naproxy_webui.i18n.texts import has, language, t
 
@@ -46,7 +46,7 @@ def label_of(path: str) -> str:
 def choice_words(key: str, value: str) -> str:
     """Return what a choice means, or its name as the file has it."""
     if key == "language":
-        return LANGUAGES.get(value, value)
+        return own_names().get(value, value)
     name = f"settings.choice.{key}.{value or 'unsaid'}"
     return t(name) if has(name) else value
 

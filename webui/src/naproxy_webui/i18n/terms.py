@@ -1,7 +1,7 @@
 """Words of the glossary, marked in the texts of a page: a button opens what one means.
 
-What a word means is in `term.po`, in English as docs/glossary.md has it; a test compares. Beside
-it are the words by which it is found in a text, with `|` between them.
+What a word means is the text `term.WORD`, in English as docs/glossary.md has it; a test compares.
+Beside it are the words by which it is found in a text, with `|` between them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""The texts: gettext catalogues, one a page and language, the same keys in all languages.
+"""The texts: a gettext catalogue for each language.
 
 A text's `msgid` is its key, so whoever betters an English sentence orphans no translation. A text
 is a format string: `t("kit.ago", time="12 min")`. For numbers there is a text for each of the
 language's plural categories, `KEY.one`, `KEY.other` and in Polish also `KEY.few` and `KEY.many`,
-chosen by `count`: `t("now.waits", count=2)`. The sources are `i18n/LANGUAGE/PAGE.po`; building the
-package compiles them. A text that a language lacks is told in English.
+chosen by `count`: `t("now.waits", count=2)`. The sources are
+`locale/LANGUAGE/LC_MESSAGES/naproxy_webui.po`; building the package compiles them. A text that a
+language lacks is told in English.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import Any, Final
 from flask import current_app, g, has_request_context, request
 from naproxy.core.words import DEFAULT, LANGUAGES
 
-FOLDER: Final = Path(__file__).parent
+FOLDER: Final = Path(__file__).parents[1] / "locale"
 
 
-class _Page(gettext.GNUTranslations):
-    """The texts of a page. All can be listed, for the browser."""
+class _Listed(gettext.GNUTranslations):
+    """All texts can be listed, for the browser."""
 
     _catalog: dict[str, str]
 
@@ -34,9 +35,9 @@ class _Page(gettext.GNUTranslations):
 def catalogue(language: str) -> dict[str, str]:
     """Return all texts of a language."""
     texts = {} if language == DEFAULT else dict(catalogue(DEFAULT))
-    for file in sorted((FOLDER / language).glob("*.mo")):
-        with file.open("rb") as compiled:
-            texts |= _Page(compiled).texts()
+    if file := gettext.find("naproxy_webui", FOLDER, [language]):
+        with Path(file).open("rb") as compiled:
+            texts |= _Listed(compiled).texts()
     return texts
 
 

@@ -1,7 +1,6 @@
 """Reasons in words: gettext catalogues in `naproxy/locale`, a text for each code and language.
 
-The first part of a code names its catalogue. Only the edges use this: the log, the command, the
-web interface.
+Only the edges use this: the log, the command, the web interface.
 """
 
 from __future__ import annotations
@@ -17,19 +16,13 @@ from naproxy.core import office_time
 from naproxy.core.log import printable
 from naproxy.core.reason import Reason
 
-LANGUAGES: Final[dict[str, str]] = {
-    "en": "English",
-    "de": "Deutsch",
-    "es": "Español",
-    "fr": "Français",
-    "it": "Italiano",
-    "nl": "Nederlands",
-    "pl": "Polski",
-}
-"""The languages of the box, each with its own name. What has no text in one is told in English."""
 DEFAULT: Final = "en"
 FOLDER: Final = Path(__file__).parents[1] / "locale"
-
+LANGUAGES: Final = (
+    DEFAULT,
+    *sorted({each.name for each in FOLDER.iterdir() if each.is_dir()} - {DEFAULT}),
+)
+"""The languages of the box. What has no text in one is told in English."""
 
 _MINUTE_S: Final = 60
 _HOUR_MIN: Final = 60
@@ -41,17 +34,18 @@ _MOST: Final = 1e12
 
 
 @cache
-def _catalogue(language: str, name: str) -> gettext.NullTranslations:
-    if not name.isidentifier():
-        return gettext.NullTranslations()
-    try:
-        with (FOLDER / language / f"{name}.mo").open("rb") as file:
-            found: gettext.NullTranslations = gettext.GNUTranslations(file)
-    except OSError:  # such as a name that is too long
-        found = gettext.NullTranslations()
+def catalogue(language: str, domain: str, folder: Path) -> gettext.NullTranslations:
+    """Return the texts of a language; what it lacks is English."""
+    found = gettext.translation(domain, folder, [language], fallback=True)
     if language != DEFAULT:
-        found.add_fallback(_catalogue(DEFAULT, name))
+        found.add_fallback(catalogue(DEFAULT, domain, folder))
     return found
+
+
+@cache
+def own_names() -> dict[str, str]:
+    """Return what each language calls itself, and which of them nobody has reviewed."""
+    return {each: words(Reason("core.language"), each) for each in LANGUAGES}
 
 
 def words(reason: Reason, language: str = DEFAULT, where: tzinfo | None = None) -> str:
@@ -59,13 +53,14 @@ def words(reason: Reason, language: str = DEFAULT, where: tzinfo | None = None) 
 
     What does not fit the catalogue, as from another version, is told as it is.
     """
-    text = _catalogue(language, reason.code.partition(".")[0]).gettext(reason.code)
+    # The text of no code is the catalogue's header.
+    text = catalogue(language, "naproxy", FOLDER).gettext(reason.code) if reason.code else ""
     values = {name: _value(name, value, language, where) for name, value in reason.params.items()}
     for old, now in _MOMENTS.items():
         if old in values:
             values.setdefault(now, values[old])
     try:
-        if text != reason.code:
+        if text not in ("", reason.code):
             return text.format(**values)
     except KeyError:
         pass  # a parameter is missing

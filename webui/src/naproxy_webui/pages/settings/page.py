@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from flask import Blueprint, Response, abort, request
-from naproxy.core.words import LANGUAGES
+from naproxy.core.words import DEFAULT, LANGUAGES
 
 from naproxy_webui.http.access import access
 from naproxy_webui.http.control import control
@@ -138,7 +138,8 @@ def preview() -> Response:
     """Show the waiting page as Varnish would send it, with a notice that is not saved yet."""
     wanted = request.args.get("language", "")
     chosen = wanted if wanted in LANGUAGES else language()
-    page = (_PREVIEWS / f"{chosen}.html").read_text("utf-8")
+    files = (_PREVIEWS / f"{each}.html" for each in (chosen, DEFAULT))
+    page = next(each for each in files if each.exists()).read_text("utf-8")
     notice = request.args.get("notice", "")[:511]
     for mark, text in (("{{notice}}", notice), ("{{seconds}}", _seconds())):
         page = page.replace(mark, _escaped(text))
