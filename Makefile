@@ -47,6 +47,10 @@ $(BUILD)/.texts: $(TEXTS) package/compile_texts.py .venv/.ready
 	@$(PYTHON) package/compile_texts.py $(if $(filter %.py %.ready,$?),$(TEXTS),$(filter %.po,$?))
 	@touch $@
 
+PAGE_H := package/naproxy/src/naproxy/core/page_h.py
+$(PAGE_H): package/naproxy/page_h.py package/libvmod-naproxy/src/naproxy_page.h
+	@python3 package/naproxy/page_h.py package/libvmod-naproxy/src/naproxy_page.h $@
+
 HELP := webui/src/naproxy_webui/help
 $(HELP)/index.json: webui/help.py docs/site/mkdocs.yml $(wildcard docs/*.md docs/recipes/*.md) .venv/.ready
 	@$(PYTHON) webui/help.py $(HELP)
@@ -60,7 +64,7 @@ $(NPM)/.ready: tests/package.json tests/package-lock.json | .venv/.ready
 	@touch $@
 
 .PHONY: prepare build
-prepare: .venv/.ready $(BUILD)/.texts $(HELP)/index.json ## install what building and testing need
+prepare: .venv/.ready $(PAGE_H) $(BUILD)/.texts $(HELP)/index.json ## install what building and testing need
 
 build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 	@$(MAKE) --no-print-directory -C package/libvmod-naproxy

@@ -22,6 +22,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason, own_words, together
 from naproxy.core.state import Klass
 from naproxy.history import block, tables, visits
@@ -32,7 +33,6 @@ from naproxy.history.visits import BLOCK_S, NEEDED, TICKS, Visit, pack
 from naproxy.history.write import gaps, stream
 from naproxy.history.write.power import MINUTES_DAYS, SECONDS_DAYS
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome
 
 from tests.bench import result
 from tests.powercut.writer import METERS, START_S, Run, second

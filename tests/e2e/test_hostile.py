@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from naproxy.shm.page import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION
+from naproxy.core.page_h import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION
 
 from tests.e2e.clients import Load, ask, fresh
 from tests.simulator.office import Office

@@ -1,7 +1,7 @@
 """One server falls asleep and wakes, and one of the two does not go as it should."""
 
+from naproxy.core.page_h import Outcome
 from naproxy.lab.replay.replay_visit import became
-from naproxy.shm.page import Outcome
 
 from tests.e2e.clients import ASSET, Load, ask, fresh
 from tests.simulator.office import Office, magic

@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from naproxy.core.page_h import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION, Layout
 from naproxy.core.state import State
-from naproxy.shm.page import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION, Layout, monotonic_us
+from naproxy.shm.page import monotonic_us
 
 from tests.bench.result import goal
 from tests.e2e.clients import ask, fresh

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Self
 
 from naproxy.config import document as config
+from naproxy.core import page_h
+from naproxy.core.page_h import Event as Record
 from naproxy.core.state import Klass, State
 from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Event as Record
 from naproxy.shm.page import Page, RingHead
 
 from tests.simulator.demo import generated
@@ -61,7 +62,7 @@ class Traffic:
             self._run_dir / "events",
             page.EVENTS_SIZE,
             struct.pack(
-                "=IIII", page.EVENTS_MAGIC, page.PAGE_VERSION, page.EVENTS_SIZE, page.EVENTS
+                "=IIII", page_h.EVENTS_MAGIC, page_h.PAGE_VERSION, page.EVENTS_SIZE, page_h.EVENTS
             ),
             group="",
         )
@@ -126,11 +127,11 @@ class Traffic:
         record = self._page.server(0)
         record.requests[event.klass][event.outcome] += 1
         if not Klass(event.klass).robot:
-            record.delayed += bool(event.flags & page.E_DELAYED)
-            bucket = min(event.delay_ms.bit_length(), page.DELAYS - 1)
+            record.delayed += bool(event.flags & page_h.E_DELAYED)
+            bucket = min(event.delay_ms.bit_length(), page_h.DELAYS - 1)
             record.delays[bucket] += bucket > 0
         self._head.head = number = self._head.head + 1
-        place = ctypes.sizeof(RingHead) + (number - 1) % page.EVENTS * ctypes.sizeof(Record)
+        place = ctypes.sizeof(RingHead) + (number - 1) % page_h.EVENTS * ctypes.sizeof(Record)
         slot = Record.from_buffer(self._ring, place)
         slot.seq = 0
         for name in ("t_us", "client", "path", "delay_ms", "agent", "klass", "outcome", "flags"):

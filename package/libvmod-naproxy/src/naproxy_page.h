@@ -14,8 +14,8 @@
  *                   answer that the cache keeps: what it is asked by. The VMOD
  *                   writes, the controller reads.
  *
- * This header is the one definition. The Python side, naproxy/shm/page.py, says
- * the same in ctypes and a test compares every offset.
+ * This header is the one definition: naproxy/core/page_h.py is made of it when the
+ * controller is built, and a test compares every offset.
  *
  * Rules
  *   - Times are CLOCK_MONOTONIC in microseconds (t_us), so a clock step

@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from forked import Forked
+from naproxy.core import page_h
 from naproxy.core.state import State
 from naproxy.shm import page
 
@@ -181,14 +182,14 @@ min_idle_s = 0
             self.end(signal.SIGKILL)
         self.server.close()
 
-    def layout(self) -> page.Layout:
+    def layout(self) -> page_h.Layout:
         """The page as Varnish sees it."""
         if self._page is None:
             self._page = page.Page(self.run_dir)
         return self._page.layout
 
-    def record(self) -> page.Server:
-        record: page.Server = self.layout().server[0]
+    def record(self) -> page_h.Server:
+        record: page_h.Server = self.layout().server[0]
         return record
 
     def call(self, method: str, target: str, body: bytes = b"") -> tuple[int, Any]:

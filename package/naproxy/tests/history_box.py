@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from naproxy.core.page_h import Outcome
 from naproxy.core.reading import PowerSample
 from naproxy.core.reason import own_words
 from naproxy.core.state import Klass, State
@@ -12,7 +13,6 @@ from naproxy.history.write import agents, power
 from naproxy.history.write.journal import Journal
 from naproxy.history.write.writer import History
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome
 
 START_S = 1_700_000_040
 HOUR_S = START_S // 3600 * 3600

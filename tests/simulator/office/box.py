@@ -15,7 +15,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Self
 
-from naproxy.shm.page import Layout
+from naproxy.core.page_h import Layout
 
 from tests.simulator.office import pki, server
 from tests.simulator.office.namespace import ROOT, Namespace, OfficeError, running, wait_for

@@ -18,13 +18,15 @@ from typing import Any
 
 from naproxy.config.document import Server
 from naproxy.controller.learning import path_hash
+from naproxy.core import page_h
 from naproxy.core.classify import Agents
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass, State
 from naproxy.lab.estimate.accesslog import Entry
 from naproxy.lab.estimate.cachemodel import CACHES, TTL_S, is_cacheable, is_static
 from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome, Page
+from naproxy.shm.page import Page
 
 from tests.simulator.past.log import Timed
 
@@ -146,7 +148,7 @@ class Front:
 
     def _need(self, timed: Timed, who: Who, client: int) -> None:
         klass, flags = who
-        load = bool(flags & page.E_PAGE_LOAD)
+        load = bool(flags & page_h.E_PAGE_LOAD)
         self._ask_for_wake(timed.entry, klass, load=load)
         if load and self._server.waiting_page:
             self._end(timed, timed.t_s, Outcome.WAITING_PAGE, who)
@@ -159,11 +161,11 @@ class Front:
         klass, flags = self._agents.klass(entry.agent), 0
         for slot in self._page.layout.learned:
             if slot.client == client:
-                klass, flags = Klass(slot.klass), page.E_LEARNED
+                klass, flags = Klass(slot.klass), page_h.E_LEARNED
             elif not slot.client:
                 break
         load = klass is Klass.PERSON and entry.method == "GET" and not is_static(_bare(entry))
-        return klass, flags | (page.E_PAGE_LOAD if load else 0)
+        return klass, flags | (page_h.E_PAGE_LOAD if load else 0)
 
     def _kept(self, entry: Entry, klass: Klass, *, asleep: bool) -> Outcome | None:
         """Return how the cache answers; None if it does not."""
@@ -230,9 +232,9 @@ class Front:
         entry, (klass, flags) = timed.entry, who
         self._sequence += 1
         if outcome in (*_COUNTED, Outcome.WAITING_PAGE):
-            flags |= page.E_NEEDED
+            flags |= page_h.E_NEEDED
         if outcome is Outcome.WAITING_PAGE or delay_s > self._server.promise.delta_s:
-            flags |= page.E_DELAYED
+            flags |= page_h.E_DELAYED
         self._ended(
             Event(
                 seq=self._sequence,

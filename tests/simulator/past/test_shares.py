@@ -17,14 +17,15 @@ import pytest
 from naproxy.config import document as config
 from naproxy.controller.context import BoxContext
 from naproxy.controller.sharing import Spent
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
 from naproxy.history.write.journal import Journal
 from naproxy.server.shares import Shares
-from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome, Page
+from naproxy.shm.page import Page
 
 from tests.simulator.past import clock, house
 from tests.simulator.past.board import Board, Mishaps
@@ -106,7 +107,7 @@ class _Door:
         self.wake: Callable[[WakeRequest], None] = print
         self._page, self._lived = shared, lived
         self._held: list[tuple[Doing, float, int]] = []
-        self._rows = list(range(page.CLIENTS))
+        self._rows = list(range(page_h.CLIENTS))
         self._numbers = count(1)
         shared.entered = self.enter
 
@@ -162,7 +163,7 @@ class _Door:
         row.people[0] = row.robots[0] = row.programs[0] = 0
         self._rows.append(place)
         self._page.server(0).fetching_now -= 1
-        flags = page.E_NEEDED | (page.E_SPENT if self._over(doing) else 0)
+        flags = page_h.E_NEEDED | (page_h.E_SPENT if self._over(doing) else 0)
         waited_ms = 5000 if outcome is Outcome.HELD else 0
         self.ended.append(
             Event(

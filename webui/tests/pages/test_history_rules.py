@@ -14,8 +14,8 @@ from flask.testing import FlaskClient
 from history_box import event
 from history_past import IDLE, SERVER, Past, as_declared, known
 from naproxy.config.document import Rule
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import State
-from naproxy.shm.page import Outcome
 from naproxy_webui.options import Settings
 from naproxy_webui.pages.history import wakerules, wakes
 

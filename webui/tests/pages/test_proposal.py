@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 from history_box import DAY_S, Box
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
-from naproxy.shm.page import Outcome
 from naproxy_webui.pages.settings.proposal import LEAST_REQUESTS, proposed
 from test_traffic import asks, past
 

@@ -17,12 +17,12 @@ from flask import Flask
 from flask.testing import FlaskClient
 from history_box import ask
 from history_past import OFF_MW, ON_MW, Past, known
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.rates import Rates
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.lab.estimate import hindsight
-from naproxy.shm import page
-from naproxy.shm.page import Outcome
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.office.equipment import Equipment, Server
 from naproxy_webui.office.money import means_of_year, office_rates
@@ -338,7 +338,7 @@ def test_what_people_paid_is_counted_and_allowed_for(client: FlaskClient, past: 
     assert (found["requests"], found["longest_s"], found["median_s"]) == (0, None, None)
     for n in range(200):
         late = n < 3
-        flags = page.E_NEEDED | (page.E_DELAYED if late else 0)
+        flags = page_h.E_NEEDED | (page_h.E_DELAYED if late else 0)
         ask(past, n, Outcome.HELD, flags=flags, delay_ms=2000 + 1000 * n if late else 0)
         past.pass_s(1)
     past.history.flush()

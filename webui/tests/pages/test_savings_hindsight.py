@@ -13,10 +13,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 from history_box import ask
 from history_past import Past, known
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
-from naproxy.shm import page
-from naproxy.shm.page import Outcome
 from naproxy_webui.options import Settings
 from naproxy_webui.pages.savings import hindsights as module
 from naproxy_webui.pages.savings.hindsights import KEPT, Hindsights
@@ -43,7 +43,7 @@ def past(settings: Settings, app: Flask) -> Iterator[Past]:
     end_s = made.wall_s + 4 * 86400
     while made.wall_s < end_s:
         for n in range(chosen.randrange(1, 4)):
-            flags = page.E_NEEDED | (page.E_PAGE_LOAD if n == 0 else 0)
+            flags = page_h.E_NEEDED | (page_h.E_PAGE_LOAD if n == 0 else 0)
             ask(made, chosen.randrange(5), Outcome.FETCH, flags=flags)
             made.pass_s(1)
         for _ in range(chosen.choice([1, 3, 10, 40])):
@@ -99,7 +99,7 @@ def test_an_answer_is_kept_until_the_history_grows(
     made_s = worked_out(client)["made_s"]
     assert start(client)["fresh"]
     assert worked_out(client)["made_s"] == made_s
-    ask(past, outcome=Outcome.FETCH, flags=page.E_NEEDED)
+    ask(past, outcome=Outcome.FETCH, flags=page_h.E_NEEDED)
     past.pass_s(1200)
     past.history.flush()
     said = ended(client)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 from history_box import DAY_S, Box
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason
 from naproxy.core.state import Klass, State
 from naproxy.history.write import agents
 from naproxy.history.write.gaps import BUCKETS, EDGES_S
-from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome
 from naproxy_webui.options import Settings
 from naproxy_webui.pages.traffic import page as traffic
 
@@ -41,7 +41,7 @@ def asks(
     klass: int = Klass.PERSON,
     outcome: int = Outcome.FETCH,
     agent: int = NOBODY,
-    flags: int = page.E_NEEDED,
+    flags: int = page_h.E_NEEDED,
 ) -> None:
     t_us = int(past.monotonic_s * 1e6)
     past.history.request("web", Event(1, t_us, 0, 0, 0, agent, 0, klass, outcome, flags, 200, 0))
@@ -90,7 +90,7 @@ def test_outcomes_of_a_later_version_are_counted(client: FlaskClient, past: Box)
 
 
 def test_requests_that_waited_are_told(client: FlaskClient, past: Box) -> None:
-    asks(past, outcome=Outcome.HELD, flags=page.E_NEEDED | page.E_DELAYED)
+    asks(past, outcome=Outcome.HELD, flags=page_h.E_NEEDED | page_h.E_DELAYED)
     asks(past)
     assert ask(client, past, "days")["delayed"] == 1
 

@@ -11,12 +11,13 @@ from naproxy.controller import verifying
 from naproxy.controller.context import BoxContext
 from naproxy.controller.engines import NETWORKS, SearchEngines
 from naproxy.controller.verifying import Dns, Verifier, belongs, domains, engine_of
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason
 from naproxy.core.request import Refusal
 from naproxy.core.state import Klass, State
 from naproxy.history.write.journal import Journal
 from naproxy.server.engines import MOST, QUIET_S, WINDOW_S, Engines
-from naproxy.shm.page import Outcome, Page
+from naproxy.shm.page import Page
 from samples import FETCH
 
 DAY_S = 86400.0

@@ -1,14 +1,14 @@
 from dataclasses import replace
 
 from naproxy.controller.learning import LET_IN, Learner, path_hash
+from naproxy.core import page_h
 from naproxy.core.classify import CRAWL_PAGES, SCAN_PATHS
 from naproxy.core.state import Klass
-from naproxy.shm import page
 from naproxy.shm.page import Page
 from samples import FETCH
 
 HOUR_US = 3_600_000_000
-EVENT = replace(FETCH, client=77, path=5, agent=0, flags=page.E_PAGE_LOAD)
+EVENT = replace(FETCH, client=77, path=5, agent=0, flags=page_h.E_PAGE_LOAD)
 
 
 def learned(shared: Page) -> dict[int, int]:
@@ -55,7 +55,7 @@ def test_people_stay_people(shared: Page) -> None:
 
 def test_an_offices_rule_has_the_last_word(shared: Page) -> None:
     learner = Learner(shared)
-    ruled = replace(EVENT, flags=page.E_PAGE_LOAD | page.E_RULE, status=404)
+    ruled = replace(EVENT, flags=page_h.E_PAGE_LOAD | page_h.E_RULE, status=404)
     learner.heard(replace(ruled, path=n) for n in range(10 * SCAN_PATHS))
     assert learned(shared) == {}
 
@@ -76,10 +76,10 @@ def test_those_who_asked_last_keep_their_slots(shared: Page) -> None:
         )
 
     scan(1)
-    slots = page.LEARNED - LET_IN
+    slots = page_h.LEARNED - LET_IN
     for client in range(2, slots + 1):
         scan(client)
-    learner.heard([replace(EVENT, client=1, flags=page.E_LEARNED, klass=Klass.SCANNER)])
+    learner.heard([replace(EVENT, client=1, flags=page_h.E_LEARNED, klass=Klass.SCANNER)])
     scan(999)
     assert 1 in learned(shared)
     assert 2 not in learned(shared)
@@ -102,5 +102,5 @@ def test_search_engines_of_before_a_restart_are_let_in_no_longer(shared: Page) -
 
 def test_an_unknown_class_from_the_ring_is_ignored(shared: Page) -> None:
     learner = Learner(shared)
-    learner.heard([replace(EVENT, klass=200), replace(EVENT, klass=200, flags=page.E_LEARNED)])
+    learner.heard([replace(EVENT, klass=200), replace(EVENT, klass=200, flags=page_h.E_LEARNED)])
     assert learned(shared) == {}

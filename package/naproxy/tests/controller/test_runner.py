@@ -11,7 +11,8 @@ import pytest
 from naproxy import policy
 from naproxy.controller.executing import Executor
 from naproxy.controller.runner import Runner
-from naproxy.core import office_time
+from naproxy.core import office_time, page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason, own_words, reason_of, stored_reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
@@ -23,7 +24,7 @@ from naproxy.server.jobs import Job
 from naproxy.server.machine_io import RungFailed, Transition
 from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome, Page
+from naproxy.shm.page import Page
 from one_runner import keep, running
 from samples import FETCH, server
 
@@ -212,7 +213,7 @@ async def test_a_request_at_the_server_that_means_work_is_an_inhibitor(
     async with start('work_paths = ["/backup"]') as runner:
         runner.machine.state = State.AWAKE
         for outcome, found in ((Outcome.REFUSED, []), (Outcome.FETCH, [["/backup"]])):
-            hear(runner, outcome, flags=page.E_NEEDED | page.E_WORK)
+            hear(runner, outcome, flags=page_h.E_NEEDED | page_h.E_WORK)
             for by_hand in (False, True):
                 inhibitors = runner.decider.inhibitors(by_hand=by_hand)
                 work = [each.params["paths"] for each in inhibitors if each.code == "server.work"]

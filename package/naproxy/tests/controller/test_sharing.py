@@ -13,13 +13,15 @@ import samples
 from naproxy.controller.deciding import ONLY_SPENT
 from naproxy.controller.runner import Runner
 from naproxy.controller.sharing import Spent, party_of
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason
 from naproxy.core.state import Klass, State
 from naproxy.policy.base import Decision
 from naproxy.server.shares import OWN, OWN_ROBOT, Party, Settings, Shares
 from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome, Page
+from naproxy.shm.page import Page
 from one_runner import running
 from samples import FETCH, WEB
 
@@ -118,7 +120,7 @@ def event(clock: Clock, party: Party, outcome: Outcome = Outcome.FETCH, flags: i
         t_us=int(1e6 * clock.now_s),
         klass=Klass.CRAWLER if party.robot else Klass.PERSON,
         outcome=outcome,
-        flags=flags | page.E_NEEDED,
+        flags=flags | page_h.E_NEEDED,
         address=party.address,
         network=party.network,
     )
@@ -188,19 +190,19 @@ async def test_what_a_spender_asks_is_not_for_the_policy(server: Awake) -> None:
     server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
     server.passes(100)
     server.asks(STRANGER)
-    server.asks(Party(9, 109), flags=page.E_SPENT)
+    server.asks(Party(9, 109), flags=page_h.E_SPENT)
     server.runner.decider.decide()
     reason = server.runner.decider.decision.reason
     assert reason == Reason("policy.idle_of", idle_s=100, least_s=7200.0)
 
 
 async def test_work_keeps_it_awake_unless_only_spenders_started_it(server: Awake) -> None:
-    server.asks(STRANGER, flags=page.E_WORK)
+    server.asks(STRANGER, flags=page_h.E_WORK)
     assert server.inhibitors() == ["server.work"]
     server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
     assert server.inhibitors() == []
-    server.asks(VISITOR, flags=page.E_WORK)
-    server.asks(STRANGER, flags=page.E_WORK)
+    server.asks(VISITOR, flags=page_h.E_WORK)
+    server.asks(STRANGER, flags=page_h.E_WORK)
     assert server.inhibitors() == ["server.work"]
 
 
@@ -301,10 +303,10 @@ def test_whose_share_a_request_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, STRANGER),
         ({"klass": Klass.CRAWLER}, STRANGER._replace(robot=True)),
         ({"klass": Klass.API}, STRANGER._replace(program=True)),
-        ({"klass": Klass.API, "flags": page.E_OWN}, OWN),
+        ({"klass": Klass.API, "flags": page_h.E_OWN}, OWN),
         ({"klass": 7}, STRANGER),
-        ({"flags": page.E_OWN}, OWN),
-        ({"flags": page.E_OWN, "klass": Klass.MONITOR}, OWN_ROBOT),
+        ({"flags": page_h.E_OWN}, OWN),
+        ({"flags": page_h.E_OWN, "klass": Klass.MONITOR}, OWN_ROBOT),
         ({"address": 0}, OWN),
     ]
     for changed, party in changes:
@@ -343,7 +345,7 @@ def test_who_is_over_is_in_the_page_by_server_people_apart_from_programs(shared:
 def test_of_more_than_the_page_holds_people_come_before_programs(shared: Page) -> None:
     Spent(shared).tell({0: over(1, 2, 3, programs=tuple(range(1000, 1300)))})
     listed = told(shared)
-    assert len(listed) == page.MOST_SPENT
+    assert len(listed) == page_h.MOST_SPENT
     assert {1, 2, 3} <= listed.keys()
 
 
@@ -361,7 +363,7 @@ def test_who_is_not_over_any_more_is_taken_out_also_by_a_new_controller(shared: 
 
 def test_of_more_than_the_page_holds_the_last_are_told(shared: Page) -> None:
     Spent(shared).tell({0: over(*range(1, 301))})
-    assert sorted(told(shared)) == list(range(301 - page.MOST_SPENT, 301))
+    assert sorted(told(shared)) == list(range(301 - page_h.MOST_SPENT, 301))
 
 
 def test_what_has_not_changed_is_not_written_again(shared: Page) -> None:
@@ -376,16 +378,16 @@ def test_a_page_full_of_noise_in_its_clients_is_read_without_harm(shared: Page) 
     for row in shared.layout.client:
         row.address = row.network = 2**64 - 1
         row.in_flight, row.own = 65535, 255
-        for index in range(page.SERVERS):
+        for index in range(page_h.SERVERS):
             row.people[index] = row.robots[index] = row.programs[index] = 255
         row.exempt = 255
-    assert len(shared.clients()) == page.CLIENTS
+    assert len(shared.clients()) == page_h.CLIENTS
     assert shared.clients()[0] == (2**64 - 1, 2**64 - 1, 65535, 255, 255, *[255] * 18)
 
 
 async def test_passed_connections_keep_it_awake_while_bytes_come(server: Awake) -> None:
     service = server.page.layout.service[0]
-    service.listen, service.open_now = page.Listen.EDGE, 2
+    service.listen, service.open_now = page_h.Listen.EDGE, 2
     service.last_active_us = page.monotonic_us()
     assert server.inhibitors() == ["server.connections"]
     server.passes(60)
@@ -394,7 +396,7 @@ async def test_passed_connections_keep_it_awake_while_bytes_come(server: Awake) 
 
 async def test_a_passed_connection_keeps_it_awake_beyond_a_persons_share(server: Awake) -> None:
     service = server.page.layout.service[0]
-    service.listen, service.open_now = page.Listen.EDGE, 1
+    service.listen, service.open_now = page_h.Listen.EDGE, 1
     server.asks(STRANGER)
     for _ in range(200):
         service.last_active_us = page.monotonic_us()

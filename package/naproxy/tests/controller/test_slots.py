@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from naproxy.config import document as config
 from naproxy.controller import slots
+from naproxy.core import page_h
 from naproxy.core.state import Klass
 from naproxy.shm import page
 from problems import problems
@@ -61,7 +62,7 @@ def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) ->
     record: Any = shared.server(0)
     assert record.id == b"web"
     assert record.flags == (
-        page.F_AGGRESSIVE | page.F_FROZEN | page.F_WOL | page.F_DEFER | page.F_DEFAULT
+        page_h.F_AGGRESSIVE | page_h.F_FROZEN | page_h.F_WOL | page_h.F_DEFER | page_h.F_DEFAULT
     )
     assert (record.family, record.port, bytes(record.address)) == (
         4,
@@ -95,10 +96,10 @@ def test_visitors_are_sent_to_https_while_all_names_are_served_there(shared: pag
         ("[]", "true", {"one.example"}, True),
     ):
         [server] = loaded("web", hosts=hosts, extra=HTTPS.format(redirect)).server
-        for before in (0, page.F_HTTPS_ONLY):
-            shared.server(0).flags = page.F_WAITING_PAGE | before
+        for before in (0, page_h.F_HTTPS_ONLY):
+            shared.server(0).flags = page_h.F_WAITING_PAGE | before
             slots.write_redirect(shared, 0, server, served)
-            wanted = page.F_WAITING_PAGE | (page.F_HTTPS_ONLY if sent else 0)
+            wanted = page_h.F_WAITING_PAGE | (page_h.F_HTTPS_ONLY if sent else 0)
             assert shared.server(0).flags == wanted, (hosts, redirect, served)
 
 
@@ -107,7 +108,7 @@ def test_a_new_configuration_does_not_end_the_way_to_https(shared: page.Page) ->
     write(shared, wanted)
     slots.write_redirect(shared, 0, wanted.server[0], {"a.example"})
     write(shared, wanted)
-    assert shared.server(0).flags & page.F_HTTPS_ONLY
+    assert shared.server(0).flags & page_h.F_HTTPS_ONLY
 
 
 def test_harmless_cookies_are_told_by_their_hashes(shared: page.Page) -> None:
@@ -131,7 +132,7 @@ def names(shared: page.Page) -> list[tuple[int, int, bytes]]:
 
 def test_names_are_written_as_requests_have_them(shared: page.Page) -> None:
     write(shared, loaded("shop", "web", hosts='["faß.de", "*.example.org"]'))
-    assert names(shared) == [(0, 0, b"xn--fa-hia.de"), (0, page.N_BELOW, b"example.org")]
+    assert names(shared) == [(0, 0, b"xn--fa-hia.de"), (0, page_h.N_BELOW, b"example.org")]
     assert shared.layout.names_seq % 2 == 0
 
 
@@ -139,7 +140,7 @@ def test_every_server_may_have_all_its_names(shared: page.Page) -> None:
     label = "a" * 62
     hosts = [
         [f"{label}.{label}.{label}.{server}{n:03}.{'b' * 59}" for n in range(config.SITES)]
-        for server in range(page.SERVERS)
+        for server in range(page_h.SERVERS)
     ]
     assert len(hosts[0][0]) == 253
     servers = [
@@ -147,7 +148,7 @@ def test_every_server_may_have_all_its_names(shared: page.Page) -> None:
         for n, each in enumerate(hosts)
     ]
     found = write(shared, config.parse("".join(servers)))
-    assert found == {f"s{n}": n for n in range(page.SERVERS)}
+    assert found == {f"s{n}": n for n in range(page_h.SERVERS)}
     wanted = [(n, 0, host.encode()) for n, each in enumerate(hosts) for host in each]
     assert names(shared) == wanted
 
@@ -202,7 +203,7 @@ def test_slots_in_use_are_counted_to_the_last(shared: page.Page) -> None:
 
 
 def test_garbage_in_a_slot_is_cleared(shared: page.Page) -> None:
-    ctypes.memset(ctypes.addressof(shared.server(0)), 0xFF, ctypes.sizeof(page.Server) - 1)
+    ctypes.memset(ctypes.addressof(shared.server(0)), 0xFF, ctypes.sizeof(page_h.Server) - 1)
     write(shared, loaded("web"))
     assert shared.server(0).id == b"web"
     assert shared.server(0).delayed == 0
@@ -224,14 +225,14 @@ server = "shop"
 
 def rules(shared: page.Page) -> list[tuple[int, int, int, bytes]]:
     found = [(r.kind, r.klass, r.server, r.text) for r in shared.layout.rules]
-    return found[: [kind for kind, *_ in found].index(page.RuleKind.NONE)]
+    return found[: [kind for kind, *_ in found].index(page_h.RuleKind.NONE)]
 
 
 def test_rules_are_for_one_server_or_for_all(shared: page.Page) -> None:
     write(shared, loaded("web", "shop", extra=RULES))
     assert rules(shared) == [
-        (page.RuleKind.AGENT, Klass.CRAWLER, page.EVERY_SERVER, b"OurBot"),
-        (page.RuleKind.PATH, Klass.FEED, 1, b"/feed"),
+        (page_h.RuleKind.AGENT, Klass.CRAWLER, page.EVERY_SERVER, b"OurBot"),
+        (page_h.RuleKind.PATH, Klass.FEED, 1, b"/feed"),
     ]
     write(shared, loaded("web", "shop"))
     assert rules(shared) == []
@@ -240,7 +241,7 @@ def test_rules_are_for_one_server_or_for_all(shared: page.Page) -> None:
 def test_a_notice_of_the_most_bytes_still_ends(shared: page.Page) -> None:
     write(shared, loaded("web", extra=f'[box]\nnotice = "{"x" * 511}"'))
     raw = bytes(shared.layout)
-    offset = page.Layout.notice.offset
+    offset = page_h.Layout.notice.offset
     assert raw[offset : offset + 512] == b"x" * 511 + b"\0"
 
 
@@ -252,8 +253,8 @@ def test_paths_that_mean_work_are_rules_behind_the_offices(shared: page.Page) ->
     work = '[server.awake]\nwork_paths = ["/backup"]\n'
     found = write(shared, loaded("web", extra=work + FEED))
     assert [(kind, server, text) for kind, _, server, text in rules(shared)] == [
-        (page.RuleKind.PATH, page.EVERY_SERVER, b"/feed"),
-        (page.RuleKind.WORK, found["web"], b"/backup"),
+        (page_h.RuleKind.PATH, page.EVERY_SERVER, b"/feed"),
+        (page_h.RuleKind.WORK, found["web"], b"/backup"),
     ]
 
 
@@ -270,7 +271,7 @@ def test_how_long_paths_are_kept_stands_behind_the_other_rules(shared: page.Page
     )
     found = write(shared, loaded("web", extra=FEED + kept))
     images, live = shared.layout.rules[1], shared.layout.rules[2]
-    assert (images.kind, images.server) == (page.RuleKind.KEEP, page.EVERY_SERVER)
+    assert (images.kind, images.server) == (page_h.RuleKind.KEEP, page.EVERY_SERVER)
     assert (images.text, images.keep_s) == (b"/images/", 86400)
     assert (live.text, live.keep_s, live.server) == (b"/live", 0, found["web"])
     write(shared, loaded("web"))
@@ -284,10 +285,10 @@ def test_each_thing_that_a_rule_of_the_cache_says_is_a_row(shared: page.Page) ->
     )
     write(shared, loaded("web", extra=cache_rules))
     assert [(r.kind, r.text, r.keep_s) for r in shared.layout.rules[:4]] == [
-        (page.RuleKind.ASLEEP, b"/news/", 1),
-        (page.RuleKind.BROWSER, b"/news/", 60),
-        (page.RuleKind.ASLEEP, b"/camera/", 0),
-        (page.RuleKind.NONE, b"", 0),
+        (page_h.RuleKind.ASLEEP, b"/news/", 1),
+        (page_h.RuleKind.BROWSER, b"/news/", 60),
+        (page_h.RuleKind.ASLEEP, b"/camera/", 0),
+        (page_h.RuleKind.NONE, b"", 0),
     ]
 
 
@@ -310,20 +311,20 @@ def test_a_bad_rule_of_the_cache_is_named() -> None:
 def test_each_thing_that_a_rule_of_the_cache_says_takes_the_room_of_one() -> None:
     server = SERVER.format(id="web", address="192.0.2.10", hosts="[]")
     one = '[[cache_rule]]\npath = "/a"\nasleep = "yes"\nbrowser_s = 0\n'
-    assert problems(server + page.RULES // 2 * one) == []
-    [(_, code)] = problems(server + (page.RULES // 2 + 1) * one)
+    assert problems(server + page_h.RULES // 2 * one) == []
+    [(_, code)] = problems(server + (page_h.RULES // 2 + 1) * one)
     assert code == "config.many_rules"
 
 
 def test_a_server_is_marked_for_how_https_is_served_and_asked(shared: page.Page) -> None:
     for lines, flags, port, hsts_s in (
         ("", 0, 8080, 0),
-        ('to_server = "https"', page.F_TLS, 443, 0),
-        ("tell_client_by_proxy = true", page.F_PROXY, 8080, 0),
+        ('to_server = "https"', page_h.F_TLS, 443, 0),
+        ("tell_client_by_proxy = true", page_h.F_PROXY, 8080, 0),
         ('mode = "box"\nhsts_s = 63072000', 0, 8080, 63072000),
-        ('mode = "through"', page.F_THROUGH, 8080, 0),
+        ('mode = "through"', page_h.F_THROUGH, 8080, 0),
     ):
         write(shared, loaded("web", extra=f"[server.https]\n{lines}\n"))
         record = shared.server(0)
-        found = record.flags & (page.F_TLS | page.F_PROXY | page.F_THROUGH)
+        found = record.flags & (page_h.F_TLS | page_h.F_PROXY | page_h.F_THROUGH)
         assert (found, record.port, record.hsts_s) == (flags, port, hsts_s), lines

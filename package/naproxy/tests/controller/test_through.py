@@ -6,9 +6,10 @@ import pytest
 from naproxy.config import document as config
 from naproxy.controller import slots
 from naproxy.controller.through import QUIET_US, Through
+from naproxy.core import page_h
+from naproxy.core.page_h import Listen, Outcome
 from naproxy.core.state import Klass
-from naproxy.shm import page
-from naproxy.shm.page import Listen, Outcome, Page, monotonic_us
+from naproxy.shm.page import Page, monotonic_us
 from problems import problems
 
 SERVER = """
@@ -75,7 +76,7 @@ def test_counters_stay_at_a_change_and_go_with_the_server(shared: Page) -> None:
 def test_a_page_for_the_next_start_has_the_services_without_their_counters(shared: Page) -> None:
     write(shared, servers("one"))
     shared.layout.service[0].accepted = shared.layout.service[0].open_now = 5
-    kept = page.Layout.from_buffer_copy(shared.configuration()).service[0]
+    kept = page_h.Layout.from_buffer_copy(shared.configuration()).service[0]
     assert (kept.id, kept.port, kept.accepted, kept.open_now) == (b"one", 8443, 0, 0)
 
 
@@ -88,13 +89,13 @@ def test_without_names_nobody_can_be_passed_on() -> None:
 
 
 @pytest.fixture
-def record(shared: Page) -> page.Service:
+def record(shared: Page) -> page_h.Service:
     write(shared, servers("one"))
-    found: page.Service = shared.layout.service[0]
+    found: page_h.Service = shared.layout.service[0]
     return found
 
 
-def test_each_connection_is_a_request_of_a_person(shared: Page, record: page.Service) -> None:
+def test_each_connection_is_a_request_of_a_person(shared: Page, record: page_h.Service) -> None:
     record.passed = 100
     through = Through(shared, 0, lambda: 77)
     assert list(through.events(1000)) == []
@@ -108,7 +109,7 @@ def test_each_connection_is_a_request_of_a_person(shared: Page, record: page.Ser
     assert list(through.events(1000)) == []
 
 
-def test_only_joined_connections_are_requests(shared: Page, record: page.Service) -> None:
+def test_only_joined_connections_are_requests(shared: Page, record: page_h.Service) -> None:
     through = Through(shared, 0)
     for counter, outcomes in (
         ("passed", [Outcome.PIPE]),
@@ -119,16 +120,16 @@ def test_only_joined_connections_are_requests(shared: Page, record: page.Service
         assert [event.outcome for event in through.events(1000)] == outcomes, counter
 
 
-def test_who_was_held_for_long_was_delayed(shared: Page, record: page.Service) -> None:
-    for held_ms, delayed in ((1999, 0), (2002, page.E_DELAYED)):
+def test_who_was_held_for_long_was_delayed(shared: Page, record: page_h.Service) -> None:
+    for held_ms, delayed in ((1999, 0), (2002, page_h.E_DELAYED)):
         record.held = record.held_ms = 0
         through = Through(shared, 0)
         record.held, record.held_ms = 2, held_ms
-        found = [(event.delay_ms, event.flags & page.E_DELAYED) for event in through.events(1000)]
+        found = [(event.delay_ms, event.flags & page_h.E_DELAYED) for event in through.events(1000)]
         assert found == [(held_ms // 2, delayed)] * 2
 
 
-def test_connections_quiet_for_a_minute_are_not_busy(shared: Page, record: page.Service) -> None:
+def test_connections_quiet_for_a_minute_are_not_busy(shared: Page, record: page_h.Service) -> None:
     now_us = 10**9
     through = Through(shared, 0, lambda: now_us)
     record.open_now, record.last_active_us = 3, now_us
@@ -145,7 +146,7 @@ def test_a_server_without_that_mode_has_none(shared: Page) -> None:
     assert (through.busy, through.held, through.status()) == (0, 0, None)
 
 
-def test_the_status_has_their_numbers(shared: Page, record: page.Service) -> None:
+def test_the_status_has_their_numbers(shared: Page, record: page_h.Service) -> None:
     record.open_now, record.held_now, record.accepted, record.refused = 5, 2, 9, 1
     told = Through(shared, 0).status()
     assert told

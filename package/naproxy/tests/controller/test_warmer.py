@@ -16,10 +16,10 @@ from naproxy.controller import warming
 from naproxy.controller.learning import path_hash
 from naproxy.controller.varnish import Job, Varnish
 from naproxy.controller.warming import Warmer, askable
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass, State
-from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome
 from naproxy.shm.stored import Stored
 from samples import FETCH, server
 
@@ -90,7 +90,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warming, "AFTER_WAKE_S", 0.0)
 
 
-def stored(path: int, url: str, flags: int = page.S_FREEZES, host: str = "a.example") -> Stored:
+def stored(path: int, url: str, flags: int = page_h.S_FREEZES, host: str = "a.example") -> Stored:
     return Stored(1, 1_000_000, path, 100, 1, 200, 0, flags, "", host, url)
 
 
@@ -246,14 +246,14 @@ def test_what_would_be_another_request_is_not_asked_for() -> None:
 
 
 def test_variants_that_cannot_be_asked_for_are_left(made: Warmer) -> None:
-    made.stored(stored(1, "/a.png", page.S_FREEZES | page.S_VARIES))
+    made.stored(stored(1, "/a.png", page_h.S_FREEZES | page_h.S_VARIES))
     made.stored(stored(2, "/page", 0))
     assert made._catalogue.of([1, 2]) == []
 
 
 def test_both_schemes_of_an_address_are_asked_for(made: Warmer) -> None:
     made.stored(stored(1, "/a.png"))
-    made.stored(stored(1, "/a.png", page.S_FREEZES | page.S_HTTPS))
+    made.stored(stored(1, "/a.png", page_h.S_FREEZES | page_h.S_HTTPS))
     assert [job.https for job in made._catalogue.of([1])] == [False, True]
 
 

@@ -3,10 +3,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from naproxy.controller.webhooks import AGAIN_S, CANDIDATES, OLD_S, PEOPLE, Webhooks
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
-from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome, Page
+from naproxy.shm.page import Page
 from samples import FETCH
 
 GET, POST = 0, 2
@@ -29,7 +30,7 @@ def twice(event: Event) -> list[Event]:
 
 
 def loads(networks: Iterable[int]) -> list[Event]:
-    load = replace(NEWS, klass=Klass.PERSON, method=GET, flags=page.E_PAGE_LOAD, status=200)
+    load = replace(NEWS, klass=Klass.PERSON, method=GET, flags=page_h.E_PAGE_LOAD, status=200)
     return [replace(load, network=network) for network in networks]
 
 
@@ -55,7 +56,7 @@ def test_nothing_else_does(shared: Page) -> None:
     for other in (
         *({"method": GET}, {"status": 404}, {"status": 302}),
         *({"klass": klass} for klass in (Klass.PERSON, Klass.SCANNER, Klass.MONITOR, 7)),
-        {"flags": page.E_NEEDED | page.E_OWN},
+        {"flags": page_h.E_NEEDED | page_h.E_OWN},
     ):
         Webhooks(shared, 1).heard(twice(replace(NEWS, **other)))
         assert told(shared) == [], other
@@ -75,16 +76,16 @@ def test_loads_of_one_network_or_of_no_page_take_no_webhook_away(shared: Page) -
 
 
 def test_new_ones_push_none_out_that_has_news(shared: Page) -> None:
-    full = range(1, page.WEBHOOKS + 1)
+    full = range(1, page_h.WEBHOOKS + 1)
     knowing(shared, *full, 100)
     assert told(shared) == list(full)
 
 
 def test_of_a_full_list_the_oldest_goes_that_has_no_news_any_more(shared: Page) -> None:
-    webhooks = knowing(shared, *range(1, page.WEBHOOKS + 1))
+    webhooks = knowing(shared, *range(1, page_h.WEBHOOKS + 1))
     webhooks.heard([later(replace(NEWS, path=1), 2 * AGAIN_S)])
     webhooks.heard(twice(later(replace(NEWS, path=100), OLD_S)))
-    assert told(shared) == [1, *range(3, page.WEBHOOKS + 1), 100]
+    assert told(shared) == [1, *range(3, page_h.WEBHOOKS + 1), 100]
 
 
 def test_a_flood_of_paths_takes_bounded_memory(shared: Page) -> None:
@@ -100,7 +101,7 @@ def test_one_network_takes_at_most_half_of_the_places(shared: Page) -> None:
     webhooks = Webhooks(shared, 1)
     for path in range(100, 200):
         webhooks.heard(twice(replace(STRANGER, path=path)))
-    assert len(told(shared)) == page.WEBHOOKS // 2
+    assert len(told(shared)) == page_h.WEBHOOKS // 2
     webhooks.heard(twice(replace(NEWS, network=7)))
     assert HOOK in told(shared)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from box import PATIENCE_S, Box, wait_for
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason, reason_of
 from naproxy.core.state import Klass, State
 from naproxy.history.read import recorded
 from naproxy.history.read.queries import open_history
-from naproxy.shm import page
-from naproxy.shm.page import Outcome
 
 
 def test_a_server_sleeps_when_told_and_wakes_by_a_magic_packet_when_needed(box: Box) -> None:
@@ -342,7 +342,7 @@ def test_requests_in_the_ring_reach_the_policy_and_the_history(box: Box) -> None
             record = struct.pack(
                 "=QQQQIIBBBBHBBQQ",
                 *(number, now_us, 7, 8, 100 if number <= 2 else 0, 0xFFFFFFFF),
-                *(0, 0, page.Outcome.FETCH, page.E_NEEDED, 200, 0, 0, 9, 10),
+                *(0, 0, page_h.Outcome.FETCH, page_h.E_NEEDED, 200, 0, 0, 9, 10),
             )
             file.seek(64 + 64 * (number - 1))
             file.write(record)

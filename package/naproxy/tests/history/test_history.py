@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from history_box import DAY_S, HOUR_S, START_S, Box, event, second
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason, own_words, stored_reason
 from naproxy.core.state import Klass
 from naproxy.history.tables import FILE, METERS
 from naproxy.history.write import power
 from naproxy.history.write.writer import CHECKPOINT_EVERY, PRUNE_EVERY, SYNC_EVERY
-from naproxy.shm import page
-from naproxy.shm.page import Outcome
 
 
 def test_a_minute_and_an_hour_are_what_their_seconds_are_together(box: Box) -> None:
@@ -136,7 +136,7 @@ def test_a_disk_that_fails_for_long_does_not_fill_the_memory() -> None:
 
 
 def test_requests_are_counted_by_class_and_outcome(box: Box) -> None:
-    for outcome, flags in ((Outcome.HIT, 0), (Outcome.HIT, 0), (Outcome.HELD, page.E_DELAYED)):
+    for outcome, flags in ((Outcome.HIT, 0), (Outcome.HIT, 0), (Outcome.HELD, page_h.E_DELAYED)):
         box.history.request("web", event(box, outcome, flags))
     box.history.flush()
     box.history.request("web", event(box))

@@ -1,11 +1,10 @@
 from history_box import CURL, DAY_S, GOOGLEBOT, START_S, Box, asks
-from naproxy.core import office_time
+from naproxy.core import office_time, page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
 from naproxy.history.write import agents, requests
 from naproxy.history.write.writer import AGENTS_EVERY, PRUNE_EVERY
-from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome
 
 NOBODY = 0xFFFFFFFF
 FACTORY_S = 1_600_000_000.0
@@ -23,7 +22,7 @@ def test_agents_are_counted_by_name_class_and_outcome(box: Box) -> None:
         asks(box)
         asks(box, outcome=Outcome.HIT)
         asks(box, klass=Klass.PERSON, outcome=Outcome.FETCH)  # by the office's rule
-        asks(box, CURL, Klass.API, Outcome.HELD, page.E_DELAYED)
+        asks(box, CURL, Klass.API, Outcome.HELD, page_h.E_DELAYED)
         box.history.flush()
     assert sorted(counted(box)) == [
         ("Googlebot", Klass.PERSON, Outcome.FETCH, 2, 0),

@@ -5,12 +5,12 @@ from pathlib import Path
 import history_box
 import pytest
 from history_box import DAY_S, START_S, Box
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
 from naproxy.history.write import gaps
 from naproxy.history.write.gaps import EDGES_S, Gaps
 from naproxy.history.write.writer import SYNC_EVERY
-from naproxy.shm import page
-from naproxy.shm.page import Outcome
 from reading import answer, opened
 
 MIDNIGHT_S = START_S // DAY_S * DAY_S + DAY_S
@@ -30,7 +30,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Box]:
     time.tzset()
 
 
-def asks(box: Box, klass: int = Klass.PERSON, flags: int = page.E_NEEDED) -> None:
+def asks(box: Box, klass: int = Klass.PERSON, flags: int = page_h.E_NEEDED) -> None:
     history_box.asks(box, 0xFFFFFFFF, klass, Outcome.FETCH, flags)
 
 
@@ -72,9 +72,9 @@ def test_gaps_are_counted_by_their_length(box: Box) -> None:
 def test_who_needs_no_server_ends_no_gap(box: Box) -> None:
     asks(box)
     for klass, flags in (
-        (Klass.CRAWLER, page.E_NEEDED),
+        (Klass.CRAWLER, page_h.E_NEEDED),
         (Klass.PERSON, 0),
-        (Klass.MONITOR, page.E_NEEDED),
+        (Klass.MONITOR, page_h.E_NEEDED),
     ):
         passes(box, 20)
         asks(box, klass, flags)

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from history_box import CURL, DAY_S, GOOGLEBOT, Box, asks
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
 from naproxy.history.read import patterns
-from naproxy.shm.page import Outcome
 from reading import opened
 
 ZURICH = ZoneInfo("Europe/Zurich")

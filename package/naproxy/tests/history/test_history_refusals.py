@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from history_box import Box, event
 from naproxy.config.document import Rule
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.history.read.queries import rules
 from naproxy.history.tables import rule_key
-from naproxy.shm.page import Outcome
 from reading import answer, opened
 
 FEED = Rule(kind="path", text="/feed", treat_as="feed", server="web")

@@ -7,6 +7,8 @@ import pytest
 from history_box import Box, ask
 from hypothesis import given
 from hypothesis import strategies as st
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
 from naproxy.history.read import recorded
 from naproxy.history.visits import (
@@ -23,8 +25,6 @@ from naproxy.history.visits import (
 )
 from naproxy.history.write import stream
 from naproxy.history.write.writer import SYNC_EVERY
-from naproxy.shm import page
-from naproxy.shm.page import Outcome
 from reading import answer
 
 
@@ -100,10 +100,10 @@ def test_nothing_in_the_file_tells_who_asked_for_what(box: Box) -> None:
 
 def test_a_request_keeps_its_time_class_need_and_wait(box: Box) -> None:
     begun_s = box.wall_s
-    ask(box, outcome=Outcome.HELD, flags=page.E_NEEDED | page.E_DELAYED, delay_ms=4123)
+    ask(box, outcome=Outcome.HELD, flags=page_h.E_NEEDED | page_h.E_DELAYED, delay_ms=4123)
     box.pass_s(1.25)
-    ask(box, klass=Klass.API, flags=page.E_PAGE_LOAD)
-    ask(box, outcome=Outcome.WAITING_PAGE, flags=page.E_NEEDED | page.E_DELAYED)
+    ask(box, klass=Klass.API, flags=page_h.E_PAGE_LOAD)
+    ask(box, outcome=Outcome.WAITING_PAGE, flags=page_h.E_NEEDED | page_h.E_DELAYED)
     found = read(box)
     assert list(found.t_s) == pytest.approx([begun_s, begun_s + 1.2, begun_s + 1.2])
     assert list(found.flags) == [
@@ -117,10 +117,10 @@ def test_a_request_keeps_its_time_class_need_and_wait(box: Box) -> None:
 
 def test_robots_questions_for_the_state_and_requests_over_a_share_are_left_out(box: Box) -> None:
     ask(box, klass=Klass.CRAWLER)
-    ask(box, klass=Klass.MONITOR, flags=page.E_NEEDED)
+    ask(box, klass=Klass.MONITOR, flags=page_h.E_NEEDED)
     ask(box, outcome=Outcome.STATUS)
-    ask(box, outcome=Outcome.SPENT, flags=page.E_SPENT | page.E_NEEDED)
-    ask(box, outcome=Outcome.FETCH, flags=page.E_SPENT | page.E_NEEDED)
+    ask(box, outcome=Outcome.SPENT, flags=page_h.E_SPENT | page_h.E_NEEDED)
+    ask(box, outcome=Outcome.FETCH, flags=page_h.E_SPENT | page_h.E_NEEDED)
     assert len(read(box)) == 0
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 from history_box import Box, ask
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import own_words
 from naproxy.core.state import Klass, State
 from naproxy.history.read import waits
 from naproxy.history.read.waits import Paid, Wait
-from naproxy.shm import page
-from naproxy.shm.page import Outcome
 from reading import answer
 
-LATE = page.E_NEEDED | page.E_DELAYED
+LATE = page_h.E_NEEDED | page_h.E_DELAYED
 
 
 pytestmark = pytest.mark.usefixtures("watching")
@@ -32,7 +32,7 @@ def enter(box: Box, state: State) -> None:
 
 def test_a_request_that_was_held_says_itself_how_long(box: Box) -> None:
     ask(box, outcome=Outcome.HELD, flags=LATE, delay_ms=4100)
-    ask(box, outcome=Outcome.HELD, flags=page.E_NEEDED, delay_ms=300)  # within the promise
+    ask(box, outcome=Outcome.HELD, flags=page_h.E_NEEDED, delay_ms=300)  # within the promise
     ask(box)
     assert lengths(box) == [4.1]
 
@@ -74,6 +74,6 @@ def test_robots_questions_for_the_state_and_who_is_over_his_share_are_not_counte
     ask(box, klass=Klass.API)
     ask(box, klass=Klass.CRAWLER)
     ask(box, outcome=Outcome.STATUS)
-    ask(box, outcome=Outcome.SPENT, flags=page.E_SPENT | page.E_NEEDED)
+    ask(box, outcome=Outcome.SPENT, flags=page_h.E_SPENT | page_h.E_NEEDED)
     box.history.flush()
     assert answer(box, waits.paid, "web", box.wall_s - 60, box.wall_s + 60) == Paid(2, 1)

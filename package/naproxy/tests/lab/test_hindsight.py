@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from history_box import Box, ask
+from naproxy.core import page_h
 from naproxy.core.energy import Power, idealised
+from naproxy.core.page_h import Outcome
 from naproxy.history.read.recorded import Requests
 from naproxy.history.tables import FILE
 from naproxy.history.visits import NEEDED, PAGE_LOAD, SENT_AWAY
@@ -19,8 +21,6 @@ from naproxy.lab.estimate.hindsight import NotEnoughError, Question, answer, wit
 from naproxy.lab.estimate.lineup import Promise, Server
 from naproxy.lab.estimate.simulate import Simulation
 from naproxy.policy import timeout
-from naproxy.shm import page
-from naproxy.shm.page import Outcome
 
 SETUP = Server(Power(on_w=40.0, off_w=2.0, switch_j=200.0, proxy_w=5.0), wake_s=5.0, sleep_s=4.0)
 PROMISE = Promise(0.1, 1.0)
@@ -45,8 +45,8 @@ def live(box: Box, hours: float, chosen: random.Random) -> None:
     while box.wall_s < end_s:
         for client in range(chosen.randrange(1, 3)):
             for n in range(chosen.randrange(1, 6)):
-                flags = page.E_PAGE_LOAD if n == 0 else 0
-                flags |= page.E_NEEDED if chosen.random() < 0.5 else 0
+                flags = page_h.E_PAGE_LOAD if n == 0 else 0
+                flags |= page_h.E_NEEDED if chosen.random() < 0.5 else 0
                 ask(box, client, Outcome.FETCH, flags=flags)
                 wait(box, chosen.uniform(0.1, 2))
         wait(box, chosen.choice([20, 60, 300, 1800]))
@@ -122,7 +122,7 @@ def test_it_is_what_the_estimators_functions_say_of_the_same_requests(box: Box) 
 
 def test_the_idealised_model_is_equation_4_4_over_the_needs(box: Box) -> None:
     for _ in range(30):
-        ask(box, outcome=Outcome.FETCH, flags=page.E_NEEDED)
+        ask(box, outcome=Outcome.FETCH, flags=page_h.E_NEEDED)
         wait(box, 300)
     box.history.flush()
     found = answered(box)

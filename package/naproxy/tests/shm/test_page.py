@@ -9,6 +9,7 @@ from enum import IntEnum
 from pathlib import Path
 
 import pytest
+from naproxy.core import page_h
 from naproxy.core.state import Klass, State
 from naproxy.shm import events, page
 from naproxy.shm.ring import HOLE_S
@@ -16,24 +17,24 @@ from naproxy.shm.ring import HOLE_S
 HEADER = Path(__file__).parents[3] / "libvmod-naproxy" / "src" / "naproxy_page.h"
 
 STRUCTURES = {
-    "naproxy_rule": page.Rule,
-    "naproxy_learned": page.Learned,
-    "naproxy_spent": page.Spent,
-    "naproxy_client": page.Client,
-    "naproxy_name": page.Name,
-    "naproxy_challenge": page.Challenge,
-    "naproxy_server": page.Server,
-    "naproxy_service": page.Service,
-    "naproxy_page": page.Layout,
-    "naproxy_event": page.Event,
-    "naproxy_stored": page.Stored,
+    "naproxy_rule": page_h.Rule,
+    "naproxy_learned": page_h.Learned,
+    "naproxy_spent": page_h.Spent,
+    "naproxy_client": page_h.Client,
+    "naproxy_name": page_h.Name,
+    "naproxy_challenge": page_h.Challenge,
+    "naproxy_server": page_h.Server,
+    "naproxy_service": page_h.Service,
+    "naproxy_page": page_h.Layout,
+    "naproxy_event": page_h.Event,
+    "naproxy_stored": page_h.Stored,
 }
 
 ENUMERATIONS: dict[str, type[IntEnum]] = {
-    **{f"NAPROXY_{each.name}": kind for kind in (State, Klass, page.Outcome) for each in kind},
-    **{f"NAPROXY_WAKE_{each.name}": page.Cause for each in page.Cause},
-    **{f"NAPROXY_RULE_{each.name}": page.RuleKind for each in page.RuleKind},
-    **{f"NAPROXY_LISTEN_{each.name}": page.Listen for each in page.Listen},
+    **{f"NAPROXY_{each.name}": kind for kind in (State, Klass, page_h.Outcome) for each in kind},
+    **{f"NAPROXY_WAKE_{each.name}": page_h.Cause for each in page_h.Cause},
+    **{f"NAPROXY_RULE_{each.name}": page_h.RuleKind for each in page_h.RuleKind},
+    **{f"NAPROXY_LISTEN_{each.name}": page_h.Listen for each in page_h.Listen},
 }
 OTHERS = {
     "NAPROXY_BUDGET": sum(1 << klass for klass in Klass if not klass.robot),
@@ -97,13 +98,13 @@ def shared(tmp_path: Path) -> page.Page:
 def test_a_new_page_is_complete_and_for_the_group_only(tmp_path: Path) -> None:
     page.Page(tmp_path).close()
     made = tmp_path / "page"
-    assert made.stat().st_size == page.PAGE_SIZE
+    assert made.stat().st_size == page_h.PAGE_SIZE
     assert stat.S_IMODE(made.stat().st_mode) == 0o660
     assert list(tmp_path.iterdir()) == [made]
     assert struct.unpack_from("=IIII", made.read_bytes()) == (
-        page.PAGE_MAGIC,
-        page.PAGE_VERSION,
-        page.PAGE_SIZE,
+        page_h.PAGE_MAGIC,
+        page_h.PAGE_VERSION,
+        page_h.PAGE_SIZE,
         0,
     )
 
@@ -119,24 +120,24 @@ def test_a_valid_page_is_kept_with_its_counters(tmp_path: Path) -> None:
 
 
 def test_a_malformed_page_is_set_aside_and_said(tmp_path: Path, said: list[str]) -> None:
-    def head(version: int = page.PAGE_VERSION, size: int = page.PAGE_SIZE) -> bytes:
-        return struct.pack("=III", page.PAGE_MAGIC, version, size)
+    def head(version: int = page_h.PAGE_VERSION, size: int = page_h.PAGE_SIZE) -> bytes:
+        return struct.pack("=III", page_h.PAGE_MAGIC, version, size)
 
     for content in (
-        *(b"", b"x" * page.PAGE_SIZE, head()),
-        *(wrong.ljust(page.PAGE_SIZE, b"\0") for wrong in (head(version=99), head(size=4096))),
+        *(b"", b"x" * page_h.PAGE_SIZE, head()),
+        *(wrong.ljust(page_h.PAGE_SIZE, b"\0") for wrong in (head(version=99), head(size=4096))),
     ):
         said.clear()
         (tmp_path / "page").write_bytes(content)
         fresh = page.Page(tmp_path)
-        assert fresh.layout.magic == page.PAGE_MAGIC, content[:20]
+        assert fresh.layout.magic == page_h.PAGE_MAGIC, content[:20]
         assert (tmp_path / "page.bad").read_bytes() == content
         assert (len(said), "page.bad" in said[0]) == (1, True), content[:20]
 
 
 def test_noise_behind_a_good_head_is_set_aside(tmp_path: Path, said: list[str]) -> None:
-    head = struct.pack("=III", page.PAGE_MAGIC, page.PAGE_VERSION, page.PAGE_SIZE)
-    (tmp_path / "page").write_bytes(head + b"\xa5" * (page.PAGE_SIZE - len(head)))
+    head = struct.pack("=III", page_h.PAGE_MAGIC, page_h.PAGE_VERSION, page_h.PAGE_SIZE)
+    (tmp_path / "page").write_bytes(head + b"\xa5" * (page_h.PAGE_SIZE - len(head)))
     assert page.Page(tmp_path).server(0).fetching_now == 0
     assert "nonsense in the record of server 0" in said[0]
 
@@ -253,7 +254,7 @@ def test_a_state_that_does_not_change_keeps_its_time(shared: page.Page) -> None:
     assert shared.server(0).since_us == 5
 
 
-FLAGS = page.E_NEEDED | page.E_PAGE_LOAD | page.E_OWN
+FLAGS = page_h.E_NEEDED | page_h.E_PAGE_LOAD | page_h.E_OWN
 
 
 class Ring:
@@ -267,12 +268,12 @@ class Ring:
         record = struct.pack(
             "=QQQQIIBBBBHBBQQ",
             *(number if complete else 0, number * 1000, 7, 8, delay_ms, 0xFFFFFFFF),
-            *(1, 0, page.Outcome.HELD, FLAGS, 200, 0, 3, 9, 10),
+            *(1, 0, page_h.Outcome.HELD, FLAGS, 200, 0, 3, 9, 10),
         )
         with self.path.open("r+b") as file:
             file.seek(16)
             file.write(struct.pack("=Q", number))
-            file.seek(64 + (number - 1) % page.EVENTS * 64)
+            file.seek(64 + (number - 1) % page_h.EVENTS * 64)
             file.write(record)
 
 
@@ -301,7 +302,7 @@ def test_a_record_says_what_the_vmod_wrote(ring: Ring, reader: events.Events) ->
 
 
 def test_records_run_over_are_counted_as_lost(ring: Ring, reader: events.Events) -> None:
-    for number in range(1, page.EVENTS + 4):
+    for number in range(1, page_h.EVENTS + 4):
         ring.write(number)
     assert next(reader.read()).seq == 4
     assert reader.lost == 3
@@ -338,9 +339,9 @@ def test_a_malformed_ring_is_set_aside(tmp_path: Path) -> None:
     assert (tmp_path / "events.bad").exists()
 
 
-def kept(shared: page.Page) -> page.Layout:
+def kept(shared: page.Page) -> page_h.Layout:
     """Return the page that is remembered for the next start."""
-    return page.Layout.from_buffer_copy(shared.configuration())
+    return page_h.Layout.from_buffer_copy(shared.configuration())
 
 
 def test_a_remembered_page_has_the_configuration_and_nothing_else(shared: page.Page) -> None:
@@ -363,7 +364,7 @@ def test_a_remembered_page_has_the_configuration_and_nothing_else(shared: page.P
     assert (server.id, server.port, server.spent_mask) == (b"web", 8080, 0)
     assert (found.heartbeat_us, found.controller_pid, found.child_start_us) == (0, 0, 0)
     assert (server.state, server.since_us) == (State.UNKNOWN, 0)
-    assert not any(bytes(server)[page.Server.held_now.offset :])
+    assert not any(bytes(server)[page_h.Server.held_now.offset :])
     assert not any(bytes(found.spent) + bytes(found.client))
     assert (found.names[0].name, found.challenge[0].token) == (b"www.example.org", b"")
 

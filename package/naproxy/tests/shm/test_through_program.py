@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 from free_port import free_port
+from naproxy.core.page_h import F_PROXY, F_WOL, Listen
 from naproxy.core.state import State
 from naproxy.shm.datagram import parse
-from naproxy.shm.page import F_PROXY, F_WOL, Listen, Page, monotonic_us
+from naproxy.shm.page import Page, monotonic_us
 
 SOURCE = Path(__file__).parents[3] / "naproxy-through"
 LOCALHOST = socket.inet_aton("127.0.0.1")

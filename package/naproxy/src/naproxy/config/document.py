@@ -31,6 +31,7 @@ from naproxy.core.files import peek, write
 from naproxy.core.hours import zone
 from naproxy.core.intensity import is_pointer
 from naproxy.core.names import ascii_site, is_plain_name, is_site_name
+from naproxy.core.page_h import NAMES, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 from naproxy.core.rates import MOST_CO2
 from naproxy.core.reason import Reason
 from naproxy.core.schema import (
@@ -61,7 +62,6 @@ from naproxy.drivers.openssh import SshSettings
 from naproxy.drivers.own_command import DIRECTORY, is_program
 from naproxy.drivers.wake import first_rung
 from naproxy.server import inhibitors, services, shares
-from naproxy.shm.page import NAMES, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 
 _LOG: Final = logging.getLogger(__name__)
 MAX_BYTES: Final = 1 << 20

@@ -18,6 +18,7 @@ from naproxy.controller.executing import Executor
 from naproxy.controller.sharing import party_of
 from naproxy.controller.supervise import Supervisor
 from naproxy.core.energy import Power
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
@@ -26,7 +27,6 @@ from naproxy.server.inhibitors import Agenda, Guard, Readings
 from naproxy.server.machine_io import ModeSet, SleepAsked, Traffic
 from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome
 
 ONLY_SPENT: Final = Reason("server.only_spent")
 _LOG: Final = logging.getLogger(__name__)

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from naproxy.controller.context import BoxContext
 from naproxy.controller.verifying import engine_of
+from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason
 from naproxy.core.request import Refusal
 from naproxy.core.state import State
 from naproxy.server import engines
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome
 
 NETWORKS: Final = 64
 """Networks of search engines at one server that are remembered, by their hashes."""

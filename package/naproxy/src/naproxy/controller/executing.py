@@ -19,6 +19,7 @@ from naproxy.controller.ping import Pinger
 from naproxy.controller.probing import Prober
 from naproxy.controller.sharing import Sharing
 from naproxy.controller.supervise import Supervisor
+from naproxy.core import page_h
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import STATES, State
@@ -334,7 +335,7 @@ class Executor:
         return self._neighbour.stranger(self.server.mac) if ready.check_mac else None
 
     @property
-    def record(self) -> page.Server:
+    def record(self) -> page_h.Server:
         """The server's slot in the page."""
         return self._box.page.server(self._index)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from naproxy.core import page_h
 from naproxy.core.classify import Behaviour, Kind, Seen
 from naproxy.core.state import Klass
 from naproxy.shm import page
@@ -33,7 +34,7 @@ class Learner:
     def __init__(self, shared: Page) -> None:
         """Begin with the clients that the page knows."""
         self._page = shared
-        self._behaviour = Behaviour(slots=page.LEARNED - LET_IN)
+        self._behaviour = Behaviour(slots=page_h.LEARNED - LET_IN)
         self._let_in: dict[int, int] = {}
         self._robots_txt: frozenset[int] = frozenset()
         for slot in shared.layout.learned:
@@ -50,9 +51,9 @@ class Learner:
         """Learn from requests that ended, and tell the VMOD what is new."""
         before = dict(self._behaviour.known)
         for event in events:
-            if event.klass >= len(Klass) or event.flags & page.E_RULE:
+            if event.klass >= len(Klass) or event.flags & page_h.E_RULE:
                 continue
-            if event.flags & page.E_LEARNED:
+            if event.flags & page_h.E_LEARNED:
                 self._behaviour.remember(event.client, Klass(event.klass))
             else:
                 self._behaviour.see(self._seen(event))
@@ -91,7 +92,7 @@ class Learner:
         rows: list[tuple[int, int, int]]
         rows = [(network, Klass.CRAWLER, wakes) for network, wakes in self._let_in.items()]
         rows += [(client, klass, 0) for client, klass in self._behaviour.known.items()]
-        rows += [(0, 0, 0)] * (page.LEARNED - len(rows))
+        rows += [(0, 0, 0)] * (page_h.LEARNED - len(rows))
         with self._page.configure(None) as layout:
             for slot, row in zip(layout.learned, rows, strict=True):
                 slot.client, slot.klass, slot.wakes = row

@@ -8,11 +8,12 @@ from typing import Any, Final, Literal
 
 from naproxy.controller.context import BoxContext
 from naproxy.controller.through import Through
+from naproxy.core import page_h
+from naproxy.core.page_h import MOST_SPENT
 from naproxy.core.state import Klass
 from naproxy.server.shares import OWN, OWN_ROBOT, Party, Settings, Shares, Use
-from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import MOST_SPENT, Page
+from naproxy.shm.page import Page
 
 _ROBOTS: Final = sum(1 << klass for klass in Klass if klass.robot)
 _NOBODYS_S: Final = 60.0
@@ -80,7 +81,7 @@ class Sharing:
                 Party(address, network, robot=True),
                 Party(address, network, program=True),
             )
-            for party, number in zip(parties, uses[self._index :: page.SERVERS], strict=True):
+            for party, number in zip(parties, uses[self._index :: page_h.SERVERS], strict=True):
                 if number:
                     found.append(Use(_exempt(party) if own else party, number))
             if exempt >> self._index & 1 and not own:
@@ -123,7 +124,7 @@ class Spent:
             for slot, who in zip(layout.spent, last, strict=True):
                 slot.who = who
                 slot.servers, slot.programs = all_over.get(who, 0), programs_over.get(who, 0)
-        for index in range(page.SERVERS):
+        for index in range(page_h.SERVERS):
             mask = _ROBOTS if index in wanted and wanted[index][2] else 0
             if self._page.server(index).spent_mask != mask:
                 with self._page.configure(index) as record:

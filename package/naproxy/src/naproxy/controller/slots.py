@@ -9,11 +9,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from naproxy.config.document import CacheRule, Config, Rule, Server
+from naproxy.core import page_h
 from naproxy.core.interfaces import broadcast_of
 from naproxy.core.names import ascii_site, covers
+from naproxy.core.page_h import Listen, RuleKind
 from naproxy.core.state import Klass
 from naproxy.shm import page
-from naproxy.shm.page import Listen, Page, RuleKind
+from naproxy.shm.page import Page
 
 RELEASE_BATCH: Final = 20
 RELEASE_MS: Final = 10
@@ -26,21 +28,21 @@ MOST_OPEN: Final = 1000
 """Connections that are passed on to one server at once."""
 
 _BELOW: Final = "*."
-_TOKEN: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{page.TOKEN_LEN - 1}}}")
-_ANSWER: Final = re.compile(rf"[A-Za-z0-9_.-]{{1,{page.ANSWER_LEN - 1}}}")
+_TOKEN: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{page_h.TOKEN_LEN - 1}}}")
+_ANSWER: Final = re.compile(rf"[A-Za-z0-9_.-]{{1,{page_h.ANSWER_LEN - 1}}}")
 
 
 def assign(shared: Page, servers: Sequence[Server]) -> dict[str, int]:
     """Return the slot of each server. One that has a slot keeps it, with its counters."""
     wanted = [s.id for s in servers]
     slots = {}
-    for index in range(page.SERVERS):
+    for index in range(page_h.SERVERS):
         name = shared.server(index).id.decode(errors="replace")
         if name in wanted and name not in slots:
             slots[name] = index
         elif name:
             shared.clear(index)
-    free = [i for i in range(page.SERVERS) if i not in slots.values()]
+    free = [i for i in range(page_h.SERVERS) if i not in slots.values()]
     for name in wanted:
         if name not in slots:
             slots[name] = free.pop(0)
@@ -57,7 +59,7 @@ def write_server(
     with shared.configure(index) as record:
         record.id = server.id.encode()
         record.hsts_s = server.https.hsts_s
-        record.flags = _flags(server, default=default) | record.flags & page.F_HTTPS_ONLY
+        record.flags = _flags(server, default=default) | record.flags & page_h.F_HTTPS_ONLY
         record.family = address.version
         record.port = server.web_port
         _set_bytes(record.address, address.packed)
@@ -84,10 +86,10 @@ def write_redirect(shared: Page, index: int, server: Server, served: Collection[
     """Have visitors sent on to HTTPS, if they are to be and get all the server's names there."""
     sites = [ascii_site(host) for host in server.hosts]
     whole = bool(served) and all(any(covers(name, site) for name in served) for site in sites)
-    flag = page.F_HTTPS_ONLY if server.https.redirect and whole else 0
-    if shared.server(index).flags & page.F_HTTPS_ONLY != flag:
+    flag = page_h.F_HTTPS_ONLY if server.https.redirect and whole else 0
+    if shared.server(index).flags & page_h.F_HTTPS_ONLY != flag:
         with shared.configure(index) as record:
-            record.flags ^= page.F_HTTPS_ONLY
+            record.flags ^= page_h.F_HTTPS_ONLY
 
 
 def write_services(shared: Page, servers: Sequence[Server], slots: Mapping[str, int]) -> None:
@@ -121,7 +123,7 @@ def write_names(shared: Page, servers: Sequence[Server], slots: Mapping[str, int
         ctypes.memset(ctypes.addressof(layout.names), 0, ctypes.sizeof(layout.names))
         for record, (index, name) in zip(layout.names, names, strict=False):
             record.server = index
-            record.flags = page.N_BELOW * name.startswith(_BELOW)
+            record.flags = page_h.N_BELOW * name.startswith(_BELOW)
             record.name = name.removeprefix(_BELOW).encode()
 
 
@@ -133,8 +135,8 @@ def write_challenges(shared: Page, answers: Mapping[str, str]) -> None:
     for token, answer in answers.items():
         if not _TOKEN.fullmatch(token) or not _ANSWER.fullmatch(answer):
             raise ValueError("a token or an answer that is none")
-    if len(answers) > page.CHALLENGES:
-        raise ValueError(f"more than {page.CHALLENGES} challenges")
+    if len(answers) > page_h.CHALLENGES:
+        raise ValueError(f"more than {page_h.CHALLENGES} challenges")
     with shared.naming() as layout:
         ctypes.memset(ctypes.addressof(layout.challenge), 0, ctypes.sizeof(layout.challenge))
         for record, (token, answer) in zip(layout.challenge, answers.items(), strict=False):
@@ -145,10 +147,10 @@ def write_box(shared: Page, config: Config, slots: dict[str, int]) -> None:
     """Write what holds for the whole box: the notice and the rules."""
     with shared.configure(None) as layout:
         layout.notice = config.box.notice.encode()
-        for number in range(page.RULES):
+        for number in range(page_h.RULES):
             rule = config.rule[number] if number < len(config.rule) else None
             _write_rule(layout.rules[number], rule, slots)
-        free = iter(range(len(config.rule), page.RULES))
+        free = iter(range(len(config.rule), page_h.RULES))
         for server in config.server:
             for path in set(server.awake.work_paths):
                 record = layout.rules[next(free)]
@@ -184,21 +186,21 @@ def _write_rule(record: Any, rule: Rule | None, slots: dict[str, int]) -> None:
 
 def _flags(server: Server, *, default: bool) -> int:
     chosen = {
-        page.F_AGGRESSIVE: server.cache.mode == "aggressive",
-        page.F_WAITING_PAGE: server.waiting_page,
-        page.F_WOL: server.wake.direct,
-        page.F_DEFER: server.defer_crawlers,
-        page.F_DEFAULT: default,
-        page.F_TLS: server.by_https,
-        page.F_PROXY: server.https.tell_client_by_proxy,
-        page.F_THROUGH: server.https.mode == "through",
-        page.F_FROZEN: server.cache.mode != "default",
+        page_h.F_AGGRESSIVE: server.cache.mode == "aggressive",
+        page_h.F_WAITING_PAGE: server.waiting_page,
+        page_h.F_WOL: server.wake.direct,
+        page_h.F_DEFER: server.defer_crawlers,
+        page_h.F_DEFAULT: default,
+        page_h.F_TLS: server.by_https,
+        page_h.F_PROXY: server.https.tell_client_by_proxy,
+        page_h.F_THROUGH: server.https.mode == "through",
+        page_h.F_FROZEN: server.cache.mode != "default",
     }
     return sum(flag for flag, on in chosen.items() if on)
 
 
 def _hashes(cookies: Sequence[str]) -> list[int]:
-    return [*(page.fnv(name.encode()) for name in cookies), *[0] * (page.COOKIES - len(cookies))]
+    return [*(page.fnv(name.encode()) for name in cookies), *[0] * (page_h.COOKIES - len(cookies))]
 
 
 def _set_bytes(field: Any, value: bytes) -> None:

@@ -8,10 +8,11 @@ from typing import Any, Final
 from naproxy.controller.deciding import Decider
 from naproxy.controller.executing import Executor
 from naproxy.controller.supervise import Supervisor
+from naproxy.core import page_h
+from naproxy.core.page_h import Cause, Outcome
 from naproxy.core.reason import plain
 from naproxy.core.state import STATES, Klass
-from naproxy.shm import page
-from naproxy.shm.page import Cause, Outcome, read_u64
+from naproxy.shm.page import read_u64
 
 _APPOINTMENTS: Final = 3
 
@@ -73,12 +74,12 @@ def _services(executor: Executor) -> dict[str, Any]:
 _NOT_OF_T: Final = (Outcome.STATUS, Outcome.SPENT)
 
 
-def _counters(record: page.Server) -> dict[str, Any]:
+def _counters(record: page_h.Server) -> dict[str, Any]:
     requests = {
         klass: {outcome: _item(record.requests[klass], outcome) for outcome in Outcome}
         for klass in Klass
     }
-    delays = [_item(record.delays, bucket) for bucket in range(page.DELAYS)]
+    delays = [_item(record.delays, bucket) for bucket in range(page_h.DELAYS)]
     # What the page leaves out because it is a sum, see naproxy_page.h.
     asked = [requests[klass] for klass in Klass if not klass.robot]
     total = sum(n for o in asked for outcome, n in o.items() if outcome not in _NOT_OF_T)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from naproxy.core import page_h
+from naproxy.core.page_h import Listen, Outcome
 from naproxy.core.state import Klass
 from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Listen, Outcome, Page, read_u64
+from naproxy.shm.page import Page, read_u64
 
 QUIET_US: Final = 60_000_000
 """Connections on which nothing came for so long do not keep a server awake: as Varnish's pipes,
@@ -41,8 +43,8 @@ class Through:
         """When we heard of a connection that was joined; the client named the server (SNI)."""
 
     @property
-    def _record(self) -> page.Service:
-        record: page.Service = self._page.layout.service[self._index]
+    def _record(self) -> page_h.Service:
+        record: page_h.Service = self._page.layout.service[self._index]
         return record
 
     def _counters(self) -> dict[str, int]:
@@ -77,7 +79,7 @@ class Through:
             self.joined_us = self._now_us()
         for name, outcome in _JOINED.items():
             delay_ms = new["held_ms"] // new["held"] if new["held"] and name == "held" else 0
-            delayed = page.E_DELAYED if delay_ms > delta_ms else 0
+            delayed = page_h.E_DELAYED if delay_ms > delta_ms else 0
             for _ in range(min(new[name], _MOST_AT_ONCE)):
                 yield Event(
                     seq=0,
@@ -89,7 +91,7 @@ class Through:
                     server=self._index,
                     klass=Klass.PERSON,
                     outcome=outcome,
-                    flags=page.E_NEEDED | delayed,
+                    flags=page_h.E_NEEDED | delayed,
                     status=0,
                     method=_NO_METHOD,
                 )

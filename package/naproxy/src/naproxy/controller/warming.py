@@ -20,10 +20,10 @@ from typing import Any, Final
 from naproxy.config.document import Server
 from naproxy.controller.learning import path_hash
 from naproxy.controller.varnish import Fetched, Job, Varnish
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass, State
 from naproxy.policy.warming import Bounds, Costs, Warming, wait_j
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome
 from naproxy.shm.stored import Stored
 
 _LOG: Final = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from naproxy.core import page_h
 from naproxy.core.state import Klass
-from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Page, monotonic_us
 
@@ -58,7 +58,7 @@ class Webhooks:
         paths = saved.get("webhook_paths")
         if isinstance(paths, list):
             good = [each for each in paths if isinstance(each, int) and 0 < each < 1 << 64]
-            self._known = dict.fromkeys(good[-page.WEBHOOKS :], monotonic_us() / 1e6)
+            self._known = dict.fromkeys(good[-page_h.WEBHOOKS :], monotonic_us() / 1e6)
         self._write()
 
     def heard(self, events: Iterable[Event]) -> None:
@@ -98,9 +98,9 @@ class Webhooks:
 
     def _know(self, path: int, t_s: float, network: int) -> None:
         own = sum(of == network for of in self._from.values() if network)
-        if own >= page.WEBHOOKS // _SHARE:
+        if own >= page_h.WEBHOOKS // _SHARE:
             return
-        if len(self._known) >= page.WEBHOOKS:
+        if len(self._known) >= page_h.WEBHOOKS:
             oldest = min(self._known, key=self._known.__getitem__)
             if t_s - self._known[oldest] < OLD_S:
                 return
@@ -126,4 +126,4 @@ class Webhooks:
 
     def _write(self) -> None:
         with self._page.configure(self._index) as record:
-            record.webhook[:] = [*self._known, *[0] * (page.WEBHOOKS - len(self._known))]
+            record.webhook[:] = [*self._known, *[0] * (page_h.WEBHOOKS - len(self._known))]

@@ -2,35 +2,10 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
 
+from naproxy.core.page_h import Klass, State
 
-class State(IntEnum):
-    """Power state of a server; the numbers are those of `enum naproxy_state`."""
-
-    UNKNOWN = 0
-    AWAKE = 1
-    FALLING_ASLEEP = 2
-    ASLEEP = 3
-    WAKING = 4
-    TROUBLE = 5
-
-
-class Klass(IntEnum):
-    """Who is asking; the numbers are those of `enum naproxy_class`."""
-
-    PERSON = 0
-    CRAWLER = 1
-    MONITOR = 2
-    FEED = 3
-    API = 4
-    SCANNER = 5
-
-    @property
-    def robot(self) -> bool:
-        """Robots are told to come back later: they do not wake a server by default."""
-        return self not in (Klass.PERSON, Klass.API)
-
+__all__ = ["STATES", "Klass", "State"]
 
 STATES: Final = {state: state.name.lower() for state in State}

@@ -16,10 +16,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from naproxy.core.hours import Calendar, Event, dates, span
+from naproxy.core.page_h import RULE_LEN, RULES
 from naproxy.core.reason import Reason
 from naproxy.core.schema import checked, fits, is_url_path, option, or_empty
 from naproxy.server import services
-from naproxy.shm.page import RULE_LEN, RULES
 
 CLOCK_SET_S: Final = 1767225600.0
 """2026-01-01: a clock before this has not been set since the box was switched on."""

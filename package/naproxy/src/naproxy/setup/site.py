@@ -16,7 +16,7 @@ from html.parser import HTMLParser
 from typing import Any, Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from naproxy.shm.page import RULE_LEN
+from naproxy.core.page_h import RULE_LEN
 
 MOST_LINKS: Final = 500
 """Of one page."""

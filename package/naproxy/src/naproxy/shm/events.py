@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from naproxy.shm import page
-from naproxy.shm.page import EVENTS, EVENTS_MAGIC
+from naproxy.core import page_h
+from naproxy.core.page_h import EVENTS, EVENTS_MAGIC
 from naproxy.shm.ring import Ring
 
 _RECORD: Final = struct.Struct("=QQQQIIBBBBHBBQQ")
@@ -41,27 +41,27 @@ class Event:
     @property
     def needed(self) -> bool:
         """Did it need the server?"""
-        return bool(self.flags & page.E_NEEDED)
+        return bool(self.flags & page_h.E_NEEDED)
 
     @property
     def work(self) -> bool:
         """Does its path mean work?"""
-        return bool(self.flags & page.E_WORK)
+        return bool(self.flags & page_h.E_WORK)
 
     @property
     def own(self) -> bool:
         """Was it the office's own client, whom no share limits?"""
-        return bool(self.flags & page.E_OWN)
+        return bool(self.flags & page_h.E_OWN)
 
     @property
     def spent(self) -> bool:
         """Was its client's share used up already?"""
-        return bool(self.flags & page.E_SPENT)
+        return bool(self.flags & page_h.E_SPENT)
 
     @property
     def page_load(self) -> bool:
         """Was it a person's navigation?"""
-        return bool(self.flags & page.E_PAGE_LOAD)
+        return bool(self.flags & page_h.E_PAGE_LOAD)
 
 
 class Events:

@@ -1,7 +1,7 @@
-"""The page shared with the VMOD: `naproxy_page.h` said in ctypes.
+"""The page shared with the VMOD, mapped; what is in it is `naproxy.core.page_h`.
 
-A test compares every offset, size and constant with the header. The rules are the
-header's: the controller writes the words marked [C], never those marked [V].
+The rules are those of `naproxy_page.h`: the controller writes the words marked [C], never those
+marked [V].
 """
 
 from __future__ import annotations
@@ -17,69 +17,26 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from ctypes import c_char, c_uint8, c_uint16, c_uint32, c_uint64
-from enum import IntEnum
+from ctypes import c_uint32, c_uint64
 from itertools import compress
 from pathlib import Path
 from typing import Any, Final
 
+from naproxy.core.page_h import (
+    CLIENTS,
+    PAGE_MAGIC,
+    PAGE_SIZE,
+    PAGE_VERSION,
+    SERVERS,
+    Events,
+    Layout,
+    Listen,
+    Server,
+    Service,
+    State,
+)
+
 _LOG: Final = logging.getLogger(__name__)
-PAGE_MAGIC: Final = 0x3150414E
-PAGE_VERSION: Final = 4
-PAGE_SIZE: Final = 147456
-EVENTS_MAGIC: Final = 0x3145414E
-EVENTS: Final = 8192
-STORES_MAGIC: Final = 0x3153414E
-STORES: Final = 512
-SERVERS: Final = 6
-NAMES: Final = 384
-NAME_LEN: Final = 254
-CHALLENGES: Final = 8
-TOKEN_LEN: Final = 128
-ANSWER_LEN: Final = 384
-SERVICES: Final = 16
-ID_LEN: Final = 32
-NOTICE_LEN: Final = 512
-RULES: Final = 32
-RULE_LEN: Final = 56
-LEARNED: Final = 64
-MOST_SPENT: Final = 256
-WEBHOOKS: Final = 16
-COOKIES: Final = 16
-CLIENTS: Final = 512
-WINDOW: Final = 10
-DELAYS: Final = 24
-CLASSES: Final = 8
-OUTCOMES: Final = 16
-REASONS: Final = 8
-
-F_AGGRESSIVE: Final = 1 << 0
-F_WAITING_PAGE: Final = 1 << 1
-F_WOL: Final = 1 << 2
-F_DEFER: Final = 1 << 3
-F_DEFAULT: Final = 1 << 4
-F_HTTPS_ONLY: Final = 1 << 5
-F_TLS: Final = 1 << 6
-F_PROXY: Final = 1 << 7
-F_THROUGH: Final = 1 << 8
-F_FROZEN: Final = 1 << 9
-
-N_BELOW: Final = 1 << 0
-
-E_PAGE_LOAD: Final = 1 << 0
-E_NEEDED: Final = 1 << 1
-E_DELAYED: Final = 1 << 2
-E_RULE: Final = 1 << 3
-E_LEARNED: Final = 1 << 4
-E_WORK: Final = 1 << 5
-E_OWN: Final = 1 << 6
-E_SPENT: Final = 1 << 7
-
-S_FREEZES: Final = 1 << 0
-S_HTTPS: Final = 1 << 1
-S_SAID: Final = 1 << 2
-S_SAME: Final = 1 << 3
-S_VARIES: Final = 1 << 4
 
 EVERY_SERVER: Final = 255
 """`naproxy_rule.server` of a rule that holds for every server."""
@@ -89,293 +46,21 @@ HEARTBEAT_MAX_MS: Final = 3000
 
 _SHARED_MODE: Final = 0o660
 _MOST_AT_ONCE: Final = 1 << 20
-_MOST_STATE: Final = 5
-_FILES_CHANGE: Final = (1, 5)
-"""States of a server that may change its files: awake, in trouble."""
-_FILES_STAY: Final = (2, 3, 4)
+_FILES_CHANGE: Final = (State.AWAKE, State.TROUBLE)
+"""States of a server that may change its files."""
+_FILES_STAY: Final = (State.FALLING_ASLEEP, State.ASLEEP, State.WAKING)
 _AWAY_US: Final = 60_000_000
 """A controller that was away for longer does not know what its servers did meanwhile."""
-
-
-class Outcome(IntEnum):
-    """What became of a request; the numbers are those of `enum naproxy_outcome`."""
-
-    HIT = 0
-    STALE = 1
-    FETCH = 2
-    PASS = 3
-    PIPE = 4
-    REFUSED = 5
-    WAITING_PAGE = 6
-    HELD = 7
-    CAPPED = 8
-    LIMIT = 9
-    GONE = 10
-    ERROR = 11
-    STATUS = 12
-    OTHER = 13
-    SPENT = 14
-
-
-class Cause(IntEnum):
-    """Why a request needs the server; the numbers are those of `enum naproxy_reason`."""
-
-    PAGE = 0
-    MISS = 1
-    PASS = 2
-    PIPE = 3
-
-
-class RuleKind(IntEnum):
-    """What a rule's text is; the numbers are those of `enum naproxy_rule_kind`."""
-
-    NONE = 0
-    PATH = 1
-    ADDRESS = 2
-    AGENT = 3
-    WORK = 4
-    KEEP = 5
-    ASLEEP = 6
-    BROWSER = 7
-
-
-class Listen(IntEnum):
-    """Where a service's connections come from; the numbers are those of `enum naproxy_listen`."""
-
-    NONE = 0
-    EDGE = 1
-    TCP = 2
-
-
-class Rule(ctypes.Structure):
-    """`struct naproxy_rule`."""
-
-    _fields_ = (
-        ("kind", c_uint8),
-        ("klass", c_uint8),
-        ("server", c_uint8),
-        ("_pad", c_uint8),
-        ("keep_s", c_uint32),
-        ("text", c_char * RULE_LEN),
-    )
-
-
-class Learned(ctypes.Structure):
-    """`struct naproxy_learned`."""
-
-    _fields_ = (("client", c_uint64), ("klass", c_uint32), ("wakes", c_uint32))
-
-
-class Spent(ctypes.Structure):
-    """`struct naproxy_spent`."""
-
-    _fields_ = (("who", c_uint64), ("servers", c_uint32), ("programs", c_uint32))
-
-
-class Client(ctypes.Structure):
-    """`struct naproxy_client`."""
-
-    _fields_ = (
-        ("address", c_uint64),
-        ("network", c_uint64),
-        ("in_flight", c_uint16),
-        ("own", c_uint8),
-        ("exempt", c_uint8),
-        ("people", c_uint8 * SERVERS),
-        ("robots", c_uint8 * SERVERS),
-        ("programs", c_uint8 * SERVERS),
-        ("_pad", c_uint8 * 2),
-    )
-
-
-class Name(ctypes.Structure):
-    """`struct naproxy_name`."""
-
-    _fields_ = (("server", c_uint8), ("flags", c_uint8), ("name", c_char * NAME_LEN))
-
-
-class Challenge(ctypes.Structure):
-    """`struct naproxy_challenge`."""
-
-    _fields_ = (("token", c_char * TOKEN_LEN), ("answer", c_char * ANSWER_LEN))
-
-
-class Server(ctypes.Structure):
-    """`struct naproxy_server`."""
-
-    _fields_ = (
-        ("state", c_uint32),
-        ("seq", c_uint32),
-        ("since_us", c_uint64),
-        ("id", c_char * ID_LEN),
-        ("hsts_s", c_uint32),
-        ("_pad6", c_uint8 * 124),
-        ("webhook", c_uint64 * WEBHOOKS),
-        ("flags", c_uint32),
-        ("_pad0", c_uint32),
-        ("family", c_uint16),
-        ("port", c_uint16),
-        ("address", c_uint8 * 16),
-        ("mac", c_uint8 * 6),
-        ("_pad1", c_uint8 * 2),
-        ("wol_address", c_uint8 * 16),
-        ("wol_port", c_uint32),
-        ("wakes_mask", c_uint32),
-        ("wake_expect_ms", c_uint32),
-        ("hold_cap", c_uint32),
-        ("hold_limit_ms", c_uint32),
-        ("crawler_retry_s", c_uint32),
-        ("delta_ms", c_uint32),
-        ("grace_s", c_uint32),
-        ("connect_timeout_ms", c_uint32),
-        ("first_byte_timeout_ms", c_uint32),
-        ("release_batch", c_uint32),
-        ("release_ms", c_uint32),
-        ("spent_mask", c_uint32),
-        ("retry_at_us", c_uint64),
-        ("reach_ms", c_uint32),
-        ("crawl_ms", c_uint32),
-        ("_pad2", c_uint8 * 56),
-        ("held_now", c_uint32),
-        ("fetching_now", c_uint32),
-        ("piping_now", c_uint32),
-        ("_pad3", c_uint32),
-        ("requests", (c_uint64 * OUTCOMES) * CLASSES),
-        ("delays", c_uint64 * DELAYS),
-        ("wakes", c_uint64 * REASONS),
-        ("spent", c_uint64),
-        ("delayed", c_uint64),
-        ("magic_packets", c_uint64),
-        ("last_request_us", c_uint64),
-        ("window_n", c_uint64),
-        ("window_us", c_uint64 * WINDOW),
-        ("froze_us", c_uint64),
-        ("cookie", c_uint64 * COOKIES),
-        ("visited_us", c_uint64),
-        ("visited_tls_us", c_uint64),
-    )
-
-
-class Service(ctypes.Structure):
-    """`struct naproxy_service`."""
-
-    _fields_ = (
-        ("seq", c_uint32),
-        ("listen", c_uint8),
-        ("server", c_uint8),
-        ("listen_family", c_uint8),
-        ("_pad0", c_uint8),
-        ("id", c_char * ID_LEN),
-        ("listen_address", c_uint8 * 16),
-        ("listen_port", c_uint16),
-        ("port", c_uint16),
-        ("hold_limit_ms", c_uint32),
-        ("most_held", c_uint32),
-        ("most_open", c_uint32),
-        ("_pad1", c_uint8 * 56),
-        ("open_now", c_uint32),
-        ("held_now", c_uint32),
-        ("accepted", c_uint64),
-        ("passed", c_uint64),
-        ("held", c_uint64),
-        ("refused", c_uint64),
-        ("limit", c_uint64),
-        ("gone", c_uint64),
-        ("failed", c_uint64),
-        ("held_ms", c_uint64),
-        ("bytes_in", c_uint64),
-        ("bytes_out", c_uint64),
-        ("last_active_us", c_uint64),
-        ("_pad2", c_uint8 * 32),
-    )
-
-
-class Layout(ctypes.Structure):
-    """`struct naproxy_page`."""
-
-    _fields_ = (
-        ("magic", c_uint32),
-        ("version", c_uint32),
-        ("size", c_uint32),
-        ("nservers", c_uint32),
-        ("heartbeat_us", c_uint64),
-        ("heartbeat_max_ms", c_uint32),
-        ("controller_pid", c_uint32),
-        ("seq", c_uint32),
-        ("_pad0", c_uint32),
-        ("notice", c_char * NOTICE_LEN),
-        ("rules", Rule * RULES),
-        ("learned", Learned * LEARNED),
-        ("child_start_us", c_uint64),
-        ("wake_errors", c_uint64),
-        ("names_seq", c_uint32),
-        ("_pad1", c_uint8 * 452),
-        ("server", Server * SERVERS),
-        ("spent", Spent * MOST_SPENT),
-        ("client", Client * CLIENTS),
-        ("names", Name * NAMES),
-        ("challenge", Challenge * CHALLENGES),
-        ("service", Service * SERVICES),
-    )
-
-
-class Event(ctypes.Structure):
-    """`struct naproxy_event`."""
-
-    _fields_ = (
-        ("seq", c_uint64),
-        ("t_us", c_uint64),
-        ("client", c_uint64),
-        ("path", c_uint64),
-        ("delay_ms", c_uint32),
-        ("agent", c_uint32),
-        ("server", c_uint8),
-        ("klass", c_uint8),
-        ("outcome", c_uint8),
-        ("flags", c_uint8),
-        ("status", c_uint16),
-        ("method", c_uint8),
-        ("rule", c_uint8),
-        ("address", c_uint64),
-        ("network", c_uint64),
-    )
-
-
-class Stored(ctypes.Structure):
-    """`struct naproxy_stored`."""
-
-    _fields_ = (
-        ("seq", c_uint64),
-        ("t_us", c_uint64),
-        ("path", c_uint64),
-        ("bytes", c_uint64),
-        ("ttl_s", c_uint32),
-        ("status", c_uint16),
-        ("server", c_uint8),
-        ("flags", c_uint8),
-        ("accept", c_char * 32),
-        ("host", c_char * 120),
-        ("url", c_char * 320),
-    )
 
 
 class RingHead(ctypes.Structure):
     """`struct naproxy_events` and `struct naproxy_stores` before their records."""
 
-    _fields_ = (
-        ("magic", c_uint32),
-        ("version", c_uint32),
-        ("size", c_uint32),
-        ("count", c_uint32),
-        ("head", c_uint64),
-        ("_pad", c_uint8 * 40),
-    )
+    _fields_ = Events._fields_[:-1]
 
 
 _CLIENT: Final = struct.Struct(f"=QQHBB{3 * SERVERS}B2x")
 _NOBODY: Final = bytes(CLIENTS * _CLIENT.size)
-EVENTS_SIZE: Final = ctypes.sizeof(RingHead) + EVENTS * ctypes.sizeof(Event)
-STORES_SIZE: Final = ctypes.sizeof(RingHead) + STORES * ctypes.sizeof(Stored)
 
 _FUTEX_WAKE: Final = 1
 _FUTEX_NUMBERS: Final = {
@@ -497,7 +182,7 @@ def _nonsense(content: bytes) -> str | None:
     layout = Layout.from_buffer_copy(content)
     for index, server in enumerate(layout.server):
         gauges = (server.held_now, server.fetching_now, server.piping_now)
-        if max(gauges) > _MOST_AT_ONCE or server.state > _MOST_STATE:
+        if max(gauges) > _MOST_AT_ONCE or server.state > max(State):
             return f"has nonsense in the record of server {index}"
     for index, service in enumerate(layout.service):
         if max(service.open_now, service.held_now) > _MOST_AT_ONCE:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.shm.page import PAGE_VERSION, RingHead, map_file, read_u64
+from naproxy.core.page_h import PAGE_VERSION
+from naproxy.shm.page import RingHead, map_file, read_u64
 
 _HEAD: Final = ctypes.sizeof(RingHead)
 _SEQ: Final = struct.Struct("=Q")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from naproxy.shm import page
-from naproxy.shm.page import STORES, STORES_MAGIC
+from naproxy.core import page_h
+from naproxy.core.page_h import STORES, STORES_MAGIC
 from naproxy.shm.ring import Ring
 
 _RECORD: Final = struct.Struct("=QQQQIHBB32s120s320s")
@@ -34,27 +34,27 @@ class Stored:
     @property
     def freezes(self) -> bool:
         """Does it stay valid while the server sleeps?"""
-        return bool(self.flags & page.S_FREEZES)
+        return bool(self.flags & page_h.S_FREEZES)
 
     @property
     def https(self) -> bool:
         """Is it for those who come by HTTPS?"""
-        return bool(self.flags & page.S_HTTPS)
+        return bool(self.flags & page_h.S_HTTPS)
 
     @property
     def said(self) -> bool:
         """Did the server say how long it is fresh?"""
-        return bool(self.flags & page.S_SAID)
+        return bool(self.flags & page_h.S_SAID)
 
     @property
     def same(self) -> bool:
         """Had it not changed since it was fetched?"""
-        return bool(self.flags & page.S_SAME)
+        return bool(self.flags & page_h.S_SAME)
 
     @property
     def varies(self) -> bool:
         """Are there other variants of it?"""
-        return bool(self.flags & page.S_VARIES)
+        return bool(self.flags & page_h.S_VARIES)
 
 
 class Stores:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from naproxy.core.page_h import RULE_LEN, RULES
 from naproxy.history.read.ledger import Tally, bare, matcher
-from naproxy.shm.page import RULE_LEN, RULES
 
 from naproxy_webui.office.equipment import Server
 from naproxy_webui.office.figures import middle

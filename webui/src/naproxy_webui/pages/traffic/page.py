@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from flask import Blueprint
 from naproxy.api.shapes import array, choice, integer, nullable, number, obj, string
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
 from naproxy.history.read import patterns
 from naproxy.history.write import gaps
-from naproxy.shm.page import Outcome
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, tzinfo
 from typing import Final, NamedTuple
 
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
 from naproxy.history.days import days
 from naproxy.history.tables import number_of
-from naproxy.shm.page import Outcome
 
 WEEK_H: Final = 168
 _MONDAY_H: Final = 72

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
 from naproxy.history.block import Span, spans
 from naproxy.history.tables import (
@@ -26,7 +27,6 @@ from naproxy.history.tables import (
     number_of,
     of_meter,
 )
-from naproxy.shm.page import Outcome
 
 MOST_POINTS: Final = 1000
 STEPS_S: Final = (

@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
 from naproxy.history.read.recorded import blocks
 from naproxy.history.read.timeline import stretches
 from naproxy.history.visits import BLOCK_S, DELAYED, SENT_AWAY, TICKS, unpack
-from naproxy.shm.page import Outcome
 
 MOST_BLOCKS: Final = 2000
 """Of those in which somebody waited, the newest are looked at."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from naproxy.config.document import Rule
+from naproxy.core.page_h import Outcome
 from naproxy.history.tables import rule_key
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome
 
 
 @dataclass(slots=True)

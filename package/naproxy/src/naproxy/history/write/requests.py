@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from naproxy.core import page_h
 from naproxy.history.tables import server_id
-from naproxy.shm import page
 from naproxy.shm.events import Event
 
 MOST_WAITING: Final = 10000
@@ -83,7 +83,7 @@ class Counts(Generic[Who]):
         """Count one request that ended at `t_s` by the history's clock."""
         row = (int(t_s // 60) * 60, server, who, event.outcome)
         requests, delayed = self._waiting.get(row, (0, 0))
-        self._waiting[row] = (requests + 1, delayed + bool(event.flags & page.E_DELAYED))
+        self._waiting[row] = (requests + 1, delayed + bool(event.flags & page_h.E_DELAYED))
         if len(self._waiting) > MOST_WAITING:
             del self._waiting[next(iter(self._waiting))]
 

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from naproxy.core import page_h
+from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
 from naproxy.history.tables import server_id
 from naproxy.history.visits import (
@@ -30,9 +32,7 @@ from naproxy.history.visits import (
     pack,
     unpack,
 )
-from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Outcome
 
 DAYS: Final = 400
 MOST_BYTES: Final = 5 << 20
@@ -71,7 +71,7 @@ def flags_of(event: Event) -> int:
         (NEEDED, event.needed),
         (PAGE_LOAD, event.page_load),
         (PROGRAM, event.klass == Klass.API),
-        (DELAYED, event.flags & page.E_DELAYED),
+        (DELAYED, event.flags & page_h.E_DELAYED),
         (SENT_AWAY, event.outcome in _AWAY),
     )
     return sum(flag for flag, so in kept if so)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from email.utils import formatdate
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
+from naproxy.core.page_h import Outcome
 from naproxy.lab.estimate.accesslog import Entry
 from naproxy.lab.estimate.cachemodel import is_static
 from naproxy.lab.replay.replay_http import Answer, Lost, ask
-from naproxy.shm.page import Outcome
 
 TIMEOUT_S = 60.0
 POLL_S = 1.0  # as the waiting page's script does
