@@ -166,6 +166,14 @@ hold_begin(const struct np_record *rec)
 	return (false);
 }
 
+static void
+hold_end(const struct np_record *rec)
+{
+
+	np_gauge_unhold(rec->site->server);
+	np_clients_waited();
+}
+
 /*
  * For a fetch that could not connect: nothing of it was sent. Its client waits
  * behind it, and is not looked at.
@@ -184,14 +192,15 @@ np_hold_fetch(VRT_CTX, struct np_record *rec)
 	if (np_server_available(site->server))
 		/* Back already; one that refuses connections does so again. */
 		return (ctx->bo->retries == 0);
-	while (!np_server_available(site->server)) {
-		if (now >= deadline)
-			return (false);
+	if (!hold_begin(rec))
+		return (false);
+	while (!np_server_available(site->server) && now < deadline) {
 		np_wake(ctx, rec);
 		hold_wait(site->server, hold_slice(now, deadline));
 		np_reach(site, false);
 		now = np_now_us();
 	}
+	hold_end(rec);
 	return (now < deadline);
 }
 
@@ -209,8 +218,7 @@ np_hold(VRT_CTX, struct np_record *rec)
 		return (NP_HOLD_CAP);
 	begin = np_now_us();
 	result = hold_loop(ctx, rec);
-	np_gauge_unhold(site->server);
-	np_clients_waited();
+	hold_end(rec);
 	end = np_now_us();
 	if (rec->slept)
 		rec->delay_us = end - rec->start_us;
