@@ -53,10 +53,20 @@
 /* How long an upload may pause: a phone in a train. */
 #define CLIENTS_PAUSE_S		30
 
+/* How many of a client's requests use a server. */
+struct np_uses {
+	unsigned		people;
+	unsigned		robots;
+	unsigned		programs;
+	unsigned		exempt;	/* of people and programs, those of E_OWN */
+};
+
 struct np_client {
 	uint64_t		address;
 	uint64_t		network;
 	unsigned		n;	/* in flight; 0: unused */
+	unsigned		own;	/* of these, those of E_OWN */
+	struct np_uses		uses[NAPROXY_SERVERS];
 	VTAILQ_HEAD(, np_record)	records;
 };
 
@@ -74,56 +84,84 @@ static struct naproxy_page *clients_page;
  * The copy in the page
  */
 
-static void
-clients_count(uint8_t *count)
+static uint8_t
+clients_most_255(unsigned n)
 {
 
-	if (*count < UINT8_MAX)
-		++*count;
+	return (n < UINT8_MAX ? (uint8_t)n : UINT8_MAX);
 }
 
 static void
 clients_copy(const struct np_client *c)
 {
-	uint8_t people[NAPROXY_SERVERS], robots[NAPROXY_SERVERS];
-	uint8_t programs[NAPROXY_SERVERS], exempt = 0;
-	const struct np_record *rec;
 	struct naproxy_client *p;
-	uint32_t server;
-	bool own = true;
+	const struct np_uses *u;
+	uint8_t exempt = 0;
+	unsigned i;
 
 	if (clients_page == NULL)
 		return;
-	memset(people, 0, sizeof people);
-	memset(robots, 0, sizeof robots);
-	memset(programs, 0, sizeof programs);
-	VTAILQ_FOREACH(rec, &c->records, in_flight) {
-		CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
-		/* A rule may name one request, and not who sends it. */
-		own = own && (rec->flags & NAPROXY_E_OWN);
-		if (!rec->uses || NP_LOAD(rec->site->server->live) == NULL)
-			continue;
-		server = rec->site->server->index;
-		clients_count(np_robot(rec->klass) ? &robots[server] :
-		    rec->klass == NAPROXY_PERSON ? &people[server] :
-		    &programs[server]);
-		if (rec->flags & NAPROXY_E_OWN && !np_robot(rec->klass))
-			exempt |= (uint8_t)(1U << server);
-	}
 	p = &clients_page->client[c - clients];
 	/* Nobody takes one client's numbers for another's. */
 	if (NP_LOAD(p->address) != c->address)
 		NP_STORE(p->in_flight, 0);
 	NP_STORE(p->address, c->address);
 	NP_STORE(p->network, c->network);
-	NP_STORE(p->own, (uint8_t)own);
-	NP_STORE(p->exempt, exempt);
-	for (server = 0; server < NAPROXY_SERVERS; server++) {
-		NP_STORE(p->people[server], people[server]);
-		NP_STORE(p->robots[server], robots[server]);
-		NP_STORE(p->programs[server], programs[server]);
+	/* A rule may name one request, and not who sends it. */
+	NP_STORE(p->own, (uint8_t)(c->own == c->n));
+	for (i = 0; i < NAPROXY_SERVERS; i++) {
+		u = &c->uses[i];
+		if (u->exempt > 0)
+			exempt |= (uint8_t)(1U << i);
+		NP_STORE(p->people[i], clients_most_255(u->people));
+		NP_STORE(p->robots[i], clients_most_255(u->robots));
+		NP_STORE(p->programs[i], clients_most_255(u->programs));
 	}
+	NP_STORE(p->exempt, exempt);
 	NP_STORE(p->in_flight, (uint16_t)c->n);
+}
+
+/* As it was counted before, or from now on. */
+static void
+clients_count(struct np_client *c, const struct np_counted_as *as, bool add)
+{
+	struct np_uses *u;
+	unsigned by = add ? 1 : -1U;
+
+	if (as->own)
+		c->own += by;
+	if (as->place == 0)
+		return;
+	u = &c->uses[as->place - 1];
+	if (np_robot(as->klass))
+		u->robots += by;
+	else if (as->klass == NAPROXY_PERSON)
+		u->people += by;
+	else
+		u->programs += by;
+	if (as->own && !np_robot(as->klass))
+		u->exempt += by;
+}
+
+/*
+ * Count it as what it is now. Its server's place is kept with it: another page
+ * may have the server in another one.
+ */
+static void
+clients_recount(struct np_client *c, struct np_record *rec)
+{
+	const struct np_server *srv;
+
+	clients_count(c, &rec->counted_as, false);
+	memset(&rec->counted_as, 0, sizeof rec->counted_as);
+	rec->counted_as.own = (rec->flags & NAPROXY_E_OWN) != 0;
+	rec->counted_as.klass = rec->klass;
+	if (rec->uses) {
+		srv = rec->site->server;
+		if (NP_LOAD(srv->live) != NULL)
+			rec->counted_as.place = (uint8_t)(srv->index + 1);
+	}
+	clients_count(c, &rec->counted_as, true);
 }
 
 /* The copy is in this page from now on, and its servers have these places. */
@@ -131,14 +169,19 @@ void
 np_clients_attach(struct naproxy_page *page)
 {
 	struct np_client *c;
+	struct np_record *rec;
 
 	AZ(pthread_mutex_lock(&clients_mtx));
 	if (page != clients_page && page != NULL)
 		memset(page->client, 0, sizeof page->client);
 	clients_page = page;
-	for (c = clients; c < clients + clients_end; c++)
-		if (c->n > 0)
-			clients_copy(c);
+	for (c = clients; c < clients + clients_end; c++) {
+		if (c->n == 0)
+			continue;
+		VTAILQ_FOREACH(rec, &c->records, in_flight)
+			clients_recount(c, rec);
+		clients_copy(c);
+	}
 	AZ(pthread_mutex_unlock(&clients_mtx));
 }
 
@@ -196,6 +239,7 @@ clients_enter(struct np_client *c, struct np_record *rec)
 
 	assert(c < clients + NAPROXY_CLIENTS);
 	if (c->n == 0) {
+		memset(c, 0, sizeof *c);
 		VTAILQ_INIT(&c->records);
 		c->address = rec->address;
 		c->network = rec->network;
@@ -216,6 +260,8 @@ clients_leave(struct np_record *rec)
 	assert(c->n > 0 && clients_total > 0);
 	VTAILQ_REMOVE(&c->records, rec, in_flight);
 	rec->admitted = NULL;
+	clients_count(c, &rec->counted_as, false);
+	memset(&rec->counted_as, 0, sizeof rec->counted_as);
 	c->n--;
 	clients_total--;
 	if (c->n == 0)
@@ -244,6 +290,7 @@ np_clients_admit(struct np_record *rec, bool uses)
 	}
 	if (ok) {
 		rec->uses = rec->uses || uses;
+		clients_recount(rec->admitted, rec);
 		clients_copy(rec->admitted);
 	}
 	AZ(pthread_mutex_unlock(&clients_mtx));

@@ -162,6 +162,13 @@ struct np_headers {
 	bool			credential;	/* one that may say who is asking */
 };
 
+/* As what a request in flight is counted; see clients.c. */
+struct np_counted_as {
+	uint8_t			place;		/* 1 + its server's index; 0: none */
+	uint8_t			klass;
+	bool			own;
+};
+
 /* What we know of a task: a request, or a fetch. */
 struct np_record {
 	unsigned		magic;
@@ -180,6 +187,7 @@ struct np_record {
 	uint64_t		address;	/* hash; 0: not looked at yet */
 	uint64_t		network;
 	struct np_client	*admitted;	/* NULL: not in flight */
+	struct np_counted_as		counted_as;
 	VTAILQ_ENTRY(np_record)	in_flight;
 	uint32_t		agent;
 	uint8_t			klass;
