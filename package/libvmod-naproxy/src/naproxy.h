@@ -252,11 +252,13 @@ void np_reach_answered(struct np_server *);
 bool np_reach_silent(const struct np_server *);
 
 /* statistics.c */
+/* A thread copies counters, while a VCL of ours is warm. */
 void np_statistics_begin(void);
 void np_statistics_show(struct np_server *);
 void np_statistics_attach(struct np_server *, struct naproxy_server *live,
     unsigned index);
-void np_statistics_end(void);			/* before np_servers_free() */
+void np_statistics_end(void);
+void np_statistics_forget(void);		/* before np_servers_free() */
 bool np_gauge_hold(struct np_server *, uint32_t cap);
 void np_gauge_unhold(struct np_server *);
 void np_gauge_fetching(struct np_server *, int);

@@ -199,12 +199,10 @@ np_statistics_begin(void)
 	AZ(pthread_create(&vsc_thread, NULL, vsc_loop, NULL));
 }
 
-static void
-vsc_stop(void)
+void
+np_statistics_end(void)
 {
 
-	if (!vsc_runs)
-		return;
 	AZ(pthread_mutex_lock(&np_page_mtx));
 	vsc_runs = false;
 	AZ(pthread_cond_signal(&vsc_end));
@@ -214,11 +212,10 @@ vsc_stop(void)
 }
 
 void
-np_statistics_end(void)
+np_statistics_forget(void)
 {
 	struct np_server *srv;
 
-	vsc_stop();
 	for (srv = np_servers(); srv != NULL; srv = srv->next) {
 		CHECK_OBJ(srv, NP_SERVER_MAGIC);
 		VSC_naproxy_Destroy(&srv->vsc_seg);

@@ -48,8 +48,9 @@ static const char * const hold_name[] = {
 	[NP_HOLD_GONE] = "gone",
 };
 
-/* VCLs that use us; only the CLI's thread counts. */
+/* VCLs that use us, and how many of them are warm; only the CLI's thread counts. */
 static unsigned users;
+static unsigned warm;
 
 /*--------------------------------------------------------------------*/
 
@@ -65,6 +66,15 @@ VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
 		priv->priv = np_vcl_new(ctx);
 		users++;
 		break;
+	case VCL_EVENT_WARM:
+		if (warm++ == 0)
+			np_statistics_begin();
+		break;
+	case VCL_EVENT_COLD:
+		assert(warm > 0);
+		if (--warm == 0)
+			np_statistics_end();
+		break;
 	case VCL_EVENT_DISCARD:
 		vcl = priv->priv;
 		if (vcl == NULL)
@@ -76,7 +86,7 @@ VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
 			break;
 		/* Nothing of ours runs any more, and we may be unloaded. */
 		np_wake_close();
-		np_statistics_end();
+		np_statistics_forget();
 		np_snap_end();
 		np_clients_attach(NULL);
 		np_page_close();
@@ -124,7 +134,6 @@ vmod_open(VRT_CTX, VCL_STRING run_dir, VCL_INT most)
 	}
 	np_page_open(run_dir);
 	np_snap_begin();
-	np_statistics_begin();
 }
 
 /*--------------------------------------------------------------------

@@ -153,14 +153,14 @@ connections_bury(void)
  */
 
 static struct side *
-other(struct side *s)
+other_side(struct side *s)
 {
 
 	return (s == &s->c->client ? &s->c->server : &s->c->client);
 }
 
 static bool
-again(void)
+would_block(void)
 {
 
 	return (errno == EAGAIN || errno == EINTR);
@@ -174,7 +174,7 @@ static void
 connection_used(struct connection *c, bool upload, uint64_t n)
 {
 
-	c->active_us = now_us();
+	c->active_us = monotonic_us();
 	if (upload) {
 		if (c->active_us >= c->upload_us + QUIET_US) {
 			c->upload_us = c->active_us;
@@ -191,14 +191,14 @@ connection_used(struct connection *c, bool upload, uint64_t n)
 static int
 side_piece(struct side *s)
 {
-	struct side *to = other(s);
+	struct side *to = other_side(s);
 	ssize_t n;
 
 	if (s->in_pipe == 0 && !s->ended) {
 		n = splice(s->watch.fd, NULL, s->pipe[1], NULL, PIECE,
 		    SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
 		if (n < 0)
-			return (again() ? 0 : -1);
+			return (would_block() ? 0 : -1);
 		if (n == 0)
 			s->ended = true;
 		s->in_pipe = (size_t)n;
@@ -207,7 +207,7 @@ side_piece(struct side *s)
 		n = splice(s->pipe[0], NULL, to->watch.fd, NULL, s->in_pipe,
 		    SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
 		if (n < 0)
-			return (again() ? 0 : -1);
+			return (would_block() ? 0 : -1);
 		s->in_pipe -= (size_t)n;
 		connection_used(s->c, s == &s->c->client, (uint64_t)n);
 		if (s == &s->c->client)
@@ -240,7 +240,7 @@ side_wait(struct side *s)
 
 	if (s->in_pipe == 0 && !s->ended)
 		events |= EPOLLIN;
-	if (other(s)->in_pipe > 0)
+	if (other_side(s)->in_pipe > 0)
 		events |= EPOLLOUT;
 	watch_set(&s->watch, events);
 }
@@ -265,7 +265,7 @@ connection_pump(struct connection *c)
 }
 
 static void
-set(int fd, int level, int name, int value)
+set_option(int fd, int level, int name, int value)
 {
 
 	/* Local sockets have none of these. */
@@ -276,11 +276,11 @@ static void
 side_tune(const struct side *s)
 {
 
-	set(s->watch.fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	set(s->watch.fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	set(s->watch.fd, IPPROTO_TCP, TCP_KEEPIDLE, 120);
-	set(s->watch.fd, IPPROTO_TCP, TCP_KEEPINTVL, 15);
-	set(s->watch.fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+	set_option(s->watch.fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set_option(s->watch.fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_option(s->watch.fd, IPPROTO_TCP, TCP_KEEPIDLE, 120);
+	set_option(s->watch.fd, IPPROTO_TCP, TCP_KEEPINTVL, 15);
+	set_option(s->watch.fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
 }
 
 /* The first bytes on a new connection: there is room for them. */
@@ -312,7 +312,7 @@ connection_join(struct connection *c)
 	side_tune(&c->server);
 	not_held(c);
 	c->state = JOINED;
-	c->active_us = now_us();
+	c->active_us = monotonic_us();
 	service_answered(c->svc);
 	if (c->held) {
 		SERVICE_ADD(c->svc, held, 1);
@@ -381,7 +381,7 @@ static bool
 out_of_time(const struct connection *c)
 {
 
-	return (now_us() >= c->start_us +
+	return (monotonic_us() >= c->start_us +
 	    c->svc->conf.hold_limit_ms * UINT64_C(1000));
 }
 
@@ -392,7 +392,7 @@ server_failed(struct connection *c)
 	watch_close(&c->server.watch);
 	wake(c->svc, c->ends.client);
 	if (c->patient && !out_of_time(c)) {
-		c->try_us = now_us() + RETRY_US;
+		c->try_us = monotonic_us() + RETRY_US;
 		return;
 	}
 	SERVICE_ADD(c->svc, failed, 1);
@@ -420,7 +420,7 @@ server_unanswered(struct connection *c)
 	if (c->state == ENDED)
 		return;
 	c->state = CONNECTING;
-	c->try_us = now_us() + RETRY_US;
+	c->try_us = monotonic_us() + RETRY_US;
 }
 
 /* Who refuses a connection is there. */
@@ -449,7 +449,7 @@ server_connect(struct connection *c)
 	socklen_t len;
 
 	c->state = CONNECTING;
-	c->try_us = now_us();
+	c->try_us = monotonic_us();
 	len = service_target(c->svc, &ss);
 	c->server.watch.fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC |
 	    SOCK_NONBLOCK, 0);
@@ -492,7 +492,7 @@ connection_go(struct connection *c)
 		c->patient = true;
 		wake(c->svc, c->ends.client);
 	} else if (service_since(c->svc) + c->svc->conf.hold_limit_ms *
-	    UINT64_C(1000) > now_us())
+	    UINT64_C(1000) > monotonic_us())
 		c->patient = true;	/* not all of it may be up yet */
 	server_connect(c);
 }
@@ -524,7 +524,7 @@ connection_header(struct connection *c)
 	while ((wants = header_wants(c->head, c->head_len)) > c->head_len) {
 		n = recv(c->client.watch.fd, c->head + c->head_len,
 		    wants - c->head_len, 0);
-		if (n < 0 && again())
+		if (n < 0 && would_block())
 			return;
 		if (n <= 0) {
 			connection_abort(c);
@@ -542,7 +542,7 @@ connection_header(struct connection *c)
 
 /* Each has two sockets and two pipes; none must be short of one later. */
 static bool
-room(void)
+has_room(void)
 {
 	static unsigned most;
 	struct rlimit files;
@@ -578,7 +578,7 @@ connection_begin(struct service *svc, int fd, const struct sockaddr_storage *ss)
 	side_begin(&c->client, c, fd);
 	side_begin(&c->server, c, -1);
 	c->svc = svc;
-	c->start_us = now_us();
+	c->start_us = monotonic_us();
 	c->next = all;
 	all = c;
 	number++;
@@ -605,11 +605,11 @@ connection_accept(struct service *svc)
 		    SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			/* No more of something: services_look() tries again. */
-			if (!again() && errno != ECONNABORTED)
+			if (!would_block() && errno != ECONNABORTED)
 				watch_set(&svc->watch, 0);
 			return;
 		}
-		if (room())
+		if (has_room())
 			connection_begin(svc, fd, &ss);
 		else {
 			SERVICE_ADD(svc, accepted, 1);
@@ -655,7 +655,7 @@ connection_event(struct watch *w, uint32_t events)
 static void
 tick_waiting(struct connection *c)
 {
-	uint64_t now = now_us();
+	uint64_t now = monotonic_us();
 
 	if (out_of_time(c) && c->patient && c->server.watch.fd < 0) {
 		SERVICE_ADD(c->svc, limit, 1);
@@ -681,7 +681,7 @@ tick_waiting(struct connection *c)
 static void
 tick_joined(struct connection *c)
 {
-	uint64_t quiet_us = now_us() - c->active_us;
+	uint64_t quiet_us = monotonic_us() - c->active_us;
 	uint32_t state = service_state(c->svc);
 
 	if (quiet_us >= IDLE_US)
@@ -701,12 +701,12 @@ connections_tick(void)
 	struct connection *c;
 	int wait_ms = NOTHING_MS;
 
-	if (now_us() < last + WAITING_MS * 1000)
+	if (monotonic_us() < last + WAITING_MS * 1000)
 		return (WAITING_MS);
-	last = now_us();
+	last = monotonic_us();
 	for (c = all; c != NULL; c = c->next) {
 		if (c->state == HEADER) {
-			if (now_us() >= c->start_us + HEADER_US)
+			if (monotonic_us() >= c->start_us + HEADER_US)
 				connection_abort(c);
 		} else if (c->state == JOINED)
 			tick_joined(c);

@@ -23,7 +23,7 @@
 static int epoll_fd;
 
 uint64_t
-now_us(void)
+monotonic_us(void)
 {
 	struct timespec ts;
 
@@ -94,9 +94,9 @@ main(int argc, char **argv)
 		err(1, "epoll_create1");
 	wake_open();
 	for (;;) {
-		if (now_us() >= look) {
+		if (monotonic_us() >= look) {
 			services_look();
-			look = now_us() + LOOK_US;
+			look = monotonic_us() + LOOK_US;
 		}
 		wait_ms = connections_tick();
 		connections_bury();

@@ -350,7 +350,7 @@ service_trusted(const struct service *svc)
 {
 
 	return (svc->live != NULL && page_header_problem(page) == NULL &&
-	    page_fresh(page, now_us()));
+	    page_fresh(page, monotonic_us()));
 }
 
 uint32_t
@@ -386,14 +386,14 @@ service_quiet(const struct service *svc)
 	if (last_us < svc->answered_us)
 		last_us = svc->answered_us;
 	return (service_awake(svc) && svc->server.reach_ms != 0 &&
-	    now_us() >= last_us + svc->server.reach_ms * UINT64_C(1000));
+	    monotonic_us() >= last_us + svc->server.reach_ms * UINT64_C(1000));
 }
 
 void
 service_answered(struct service *svc)
 {
 
-	svc->answered_us = now_us();
+	svc->answered_us = monotonic_us();
 	svc->silent_us = 0;
 }
 
@@ -406,8 +406,8 @@ service_unanswered(struct service *svc)
 {
 
 	if (service_quiet(svc) && (svc->silent_us == 0 ||
-	    now_us() >= svc->silent_us + SILENT_AGAIN_US))
-		svc->silent_us = now_us();
+	    monotonic_us() >= svc->silent_us + SILENT_AGAIN_US))
+		svc->silent_us = monotonic_us();
 }
 
 bool

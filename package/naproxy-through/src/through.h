@@ -56,7 +56,7 @@ struct service {
  * main.c
  */
 
-uint64_t now_us(void);
+uint64_t monotonic_us(void);
 void watch_set(struct watch *, uint32_t events);
 void watch_close(struct watch *);
 

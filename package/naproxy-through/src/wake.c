@@ -68,7 +68,7 @@ wake_datagram(const struct service *svc, const char *client)
 void
 wake(struct service *svc, const char *client)
 {
-	uint64_t now = now_us();
+	uint64_t now = monotonic_us();
 	bool trusted = service_trusted(svc);
 	bool awake = service_state(svc) == NAPROXY_AWAKE &&
 	    !service_silent(svc);
