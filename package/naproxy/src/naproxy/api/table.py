@@ -20,6 +20,7 @@ from naproxy.api.shapes import (
     obj,
     string,
 )
+from naproxy.notify import channels
 
 STEPS: Final = (
     *("welcome", "office", "server", "names", "https", "cache", "sleep", "meter", "live", "proof"),
@@ -54,7 +55,7 @@ _TAG: Final = string(
     description="a tag of letters, digits and _ : . / @ = -",
 )
 _FAILED: Final = (HTTPStatus.BAD_GATEWAY,)
-_CHANNELS: Final = ("mail", "ntfy", "webhook")
+_CHANNEL: Final = choice(*channels.names())
 _FULL: Final = (HTTPStatus.INSUFFICIENT_STORAGE,)
 
 _STATE: Final = obj({"done": boolean(), "step": choice(*STEPS), "server": nullable(string())})
@@ -288,8 +289,8 @@ _OF_ALL: Final = {
         " sent to without encryption",
         answer=obj(
             {
-                "channels": array(choice(*_CHANNELS)),
-                "in_clear": array(choice(*_CHANNELS)),
+                "channels": array(_CHANNEL),
+                "in_clear": array(_CHANNEL),
                 "told": array(
                     obj(
                         {
@@ -299,7 +300,7 @@ _OF_ALL: Final = {
                             "to": array(
                                 obj(
                                     {
-                                        "channel": choice(*_CHANNELS),
+                                        "channel": _CHANNEL,
                                         "sent_s": nullable(number()),
                                         "problem": nullable(_REASON),
                                     }
@@ -315,9 +316,7 @@ _OF_ALL: Final = {
         "POST /v1/notify/test",
         "Send a notification by each way that is set up, and say what became of it",
         body=_NOTHING,
-        answer=obj(
-            {"results": array(obj({"channel": choice(*_CHANNELS), "problem": nullable(_REASON)}))}
-        ),
+        answer=obj({"results": array(obj({"channel": _CHANNEL, "problem": nullable(_REASON)}))}),
         access=_ADMIN,
         refusals=(HTTPStatus.CONFLICT,),
         timeout_s=SLOW_S,

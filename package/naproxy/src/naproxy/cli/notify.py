@@ -51,7 +51,7 @@ def told(said: Mapping[str, Any]) -> Iterator[str]:
     for channel in said["in_clear"]:
         yield f"{channel}: warning: the token {words(Reason('config.token_in_clear'))}."
     if not said["channels"]:
-        yield "Nobody is told: [notify] names no mail address, no ntfy topic and no webhook."
+        yield "Nobody is told: set up a way under [notify] in the configuration."
     elif not said["told"]:
         yield f"Nothing was told yet. Set up: {', '.join(said['channels'])}."
     for each in said["told"]:

@@ -22,7 +22,7 @@ from typing import Any, Final
 from naproxy import drivers, policy
 from naproxy.config import old
 from naproxy.config.installation import Installation
-from naproxy.config.notify import Notify
+from naproxy.config.notify import SETTINGS, Notify
 from naproxy.config.notify import conflicts as notify_conflicts
 from naproxy.config.tariff import TARIFFS, Tariff
 from naproxy.config.tariff import conflicts as tariff_conflicts
@@ -598,7 +598,7 @@ class Config:
 
     box: Box = section(Box)
     office: Office = section(Office)
-    notify: Notify = section(Notify)
+    notify: Notify = section(SETTINGS)
     mqtt: Mqtt = section(Mqtt)
     fleet: Fleet = section(Fleet)
     https: Https = section(Https)
@@ -632,8 +632,8 @@ def look(text: str | bytes) -> Found:
     if problems:
         raise ConfigError(problems)
     assert isinstance(config, Config)
-    for way in config.notify.in_clear:
-        warnings.append(Problem(f"notify.{way}_token", Reason("config.token_in_clear")))
+    for key in config.notify.in_clear.values():
+        warnings.append(Problem(f"notify.{key}", Reason("config.token_in_clear")))
     if config.office.co2_in_clear:
         warnings.append(Problem("office.co2_key_file", Reason("config.token_in_clear")))
     return Found(config, arguments, warnings)

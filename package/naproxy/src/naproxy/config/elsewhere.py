@@ -14,11 +14,10 @@ from naproxy.config.document import Config
 from naproxy.config.edit import Change
 from naproxy.core.reason import Reason
 from naproxy.core.schema import Problem, given
+from naproxy.notify import channels
 
 _SENT: Final = (
-    ("notify", ("smtp_host", "smtp_port", "smtp_security"), "smtp_password"),
-    ("notify", ("ntfy",), "ntfy_token"),
-    ("notify", ("webhook",), "webhook_token"),
+    *(("notify", to, secret) for _, _, to, secret in channels.secrets() if to),
     ("mqtt", ("host", "port", "tls"), "password"),
     ("fleet", ("url",), "token"),
 )

@@ -9,28 +9,23 @@ import json
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from urllib3.exceptions import HTTPError, MaxRetryError
 
 from naproxy.core.processes import why
 from naproxy.core.reason import Reason, WrongError
-from naproxy.notify import mail, post
+from naproxy.notify import channels
 
 JOB: Final = "NAPROXY_NOTIFY"
 _MOST_MEMORY: Final = 128 << 20
-CHANNELS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], None]]] = {
-    "mail": mail.send,
-    "ntfy": post.ntfy,
-    "webhook": post.webhook,
-}
 
 
 def send(job: Mapping[str, Any]) -> Reason | None:
     """Send; return why not."""
     try:
-        CHANNELS[job["channel"]](job["settings"], job["letter"])
+        channels.module(job["channel"]).send(job["settings"], job["letter"])
     except WrongError as error:
         return error.reason
     except MaxRetryError as error:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from flask import Blueprint, Response, abort, request
 from naproxy.core.words import DEFAULT, LANGUAGES
+from naproxy.notify import channels
 
 from naproxy_webui.http.access import access
 from naproxy_webui.http.control import control
@@ -117,6 +118,19 @@ def _box() -> dict[str, Any]:
     return {"box": control().get("/v1/box")}
 
 
+def _notifications() -> dict[str, Any]:
+    return {
+        "ways": [
+            {"name": name, "on": on, "keys": channels.keys(name)}
+            for name, on, _, _ in channels.secrets()
+        ],
+        "known": [key for name in channels.names() for key in channels.keys(name)],
+        "secrets": " ".join(
+            f"{name}:{to[0]}:{secret}" for name, _, to, secret in channels.secrets() if to
+        ),
+    }
+
+
 def _office() -> dict[str, Any]:
     return {"zones": places.zones(), "currencies": places.CURRENCIES, **means_of_year()}
 
@@ -125,6 +139,7 @@ _MORE: Final[dict[str, Any]] = {
     "sleep": _status,
     "meters": _status,
     "office": _office,
+    "notifications": _notifications,
     "network": _box,
     "system": _box,
     "backup": _box,

@@ -115,15 +115,16 @@ const keep = () => {
  * secret.
  * @param {DOMStringMap} told
  */
-function in_clear({ saved }) {
-	const ways = ["ntfy", "webhook"].filter((way) => {
-		/** @param {string} key */
-		const kept = (key) => one(`input[data-forget="notify.${key}"]`)?.checked === false;
-		const address = valueIn(field(`notify.${way}`)) ?? "";
-		if (!valueIn(field(`notify.${way}_token`)) && !kept(`${way}_token`)) return false;
-		return address ? address.startsWith("http:") : kept(way) && saved?.split(" ").includes(way);
+function in_clear({ saved, ways }) {
+	/** @param {string} key */
+	const kept = (key) => one(`input[data-forget="notify.${key}"]`)?.checked === false;
+	const found = (ways ?? "").split(" ").map((each) => each.split(":"));
+	const told = found.filter(([way, to, secret]) => {
+		const address = valueIn(field(`notify.${to}`)) ?? "";
+		if (!valueIn(field(`notify.${secret}`)) && !kept(secret)) return false;
+		return address ? address.startsWith("http:") : kept(to) && saved?.split(" ").includes(way);
 	});
-	const names = ways.map((way) => t(`settings.notify_way_${way}`)).join(", ");
+	const names = told.map(([way]) => t(`settings.notify_way_${way}`)).join(", ");
 	return names && t("settings.says.in_clear", { ways: names });
 }
 

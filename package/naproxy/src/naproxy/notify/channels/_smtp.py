@@ -1,4 +1,4 @@
-"""By mail: SMTP with STARTTLS, TLS, or in clear (RFC 5321, 3207, 8314)."""
+"""Sends a mail: SMTP with STARTTLS, TLS, or in clear (RFC 5321, 3207, 8314)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,28 @@
+"""What ways by HTTP have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import urllib3
+from urllib3.util import Timeout
+
+from naproxy import __version__
+from naproxy.core.reason import WrongError
+
+_TIMEOUT: Final = Timeout(connect=10, read=10)
+
+
+def send(url: str, said: Mapping[str, Any], *, token: str = "", method: str = "POST") -> None:
+    """Send it as JSON, with the token as Authorization: Bearer; WrongError, HTTPError."""
+    headers = {"Content-Type": "application/json", "User-Agent": f"naproxy/{__version__}"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    # Who is sent elsewhere would take the token along.
+    answer = urllib3.PoolManager(timeout=_TIMEOUT).request(
+        method, url, body=json.dumps(said).encode(), headers=headers, retries=False, redirect=False
+    )
+    if not 200 <= answer.status < 300:
+        raise WrongError("notify.status", status=answer.status)
