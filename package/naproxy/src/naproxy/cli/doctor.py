@@ -20,6 +20,7 @@ from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
 from naproxy.doctor import box, ports, readings
 from naproxy.doctor import server as on_server
+from naproxy.drivers import checks
 from naproxy.server.services import Listening
 
 
@@ -93,7 +94,7 @@ async def _see(server: Server, interface: str) -> readings.Seen:
     return replace(seen, met=await ports.meet(server.address))
 
 
-def _known(socket: str, name: str, *, look: bool) -> readings.Known | None:
+def _known(socket: str, name: str, *, look: bool) -> checks.Known | None:
     """Return what the controller knows, maybe after a look now; None if it does not answer."""
     try:
         status = call(socket, "status")
@@ -105,7 +106,7 @@ def _known(socket: str, name: str, *, look: bool) -> readings.Known | None:
     except CommandError:
         return None
     found = [each for each in status["servers"] if each["id"] == name]
-    return readings.Known(found[0], status["box"]["edge"]) if found else None
+    return checks.Known(found[0], status["box"]["edge"]) if found else None
 
 
 def _wrong(words: str) -> int:

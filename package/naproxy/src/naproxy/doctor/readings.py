@@ -6,7 +6,6 @@ import asyncio
 import errno
 import shutil
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,26 +15,19 @@ from naproxy.config.document import DEFAULT_FILE, Server, target_of
 from naproxy.controller.ping import Pinger
 from naproxy.core.interfaces import ip
 from naproxy.core.reason import Reason
+from naproxy.drivers.checks import FromBox, Known
 from naproxy.edge import to_server
 from naproxy.server.services import Listener
+
+__all__ = ["Known", "Seen", "own_address", "see"]
 
 CONNECT_S: Final = 3.0
 PING_S: Final = 1.5
 PING_EVERY_S: Final = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the controller knows."""
-
-    status: Mapping[str, Any]
-    """The server's part of `GET /v1/status`."""
-    edge: Mapping[str, Any]
-    """The box's HTTPS, from there, too."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class Seen(FromBox):
     """What was read on the box; None: it could not be."""
 
     server: Server
@@ -51,8 +43,6 @@ class Seen:
     raw: bool = True
     """May this user send frames?"""
     programs: frozenset[str] = frozenset()
-    way: Any = None
-    """What its way to sleep saw: what `see` of that driver returned, if it has one."""
     pinged: bool = False
     """It answers pings now."""
     shown: Reason | None = None
@@ -63,8 +53,6 @@ class Seen:
     """Which of a few well-known ports answer; None: nobody was there to answer."""
     listens: str | None = None
     """What a person who was on the server brought of its ports."""
-    known: Known | None = None
-    """What the controller knows of the server; None: it did not say."""
     file: Path = Path(DEFAULT_FILE)
     """Of the settings."""
 

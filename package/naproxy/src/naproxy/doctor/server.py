@@ -10,8 +10,6 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
@@ -21,6 +19,7 @@ from naproxy.core.findings import Finding, NotSeen, NotUsed, Problem
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import is_address
+from naproxy.drivers.checks import OnServer
 from naproxy.drivers.sleep import checks
 
 MOST_BYTES: Final = 65536
@@ -35,24 +34,10 @@ class FactsError(WrongError):
     """These are not the lines of facts.sh."""
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(OnServer):
     """What the server said, and what the configuration asks of it."""
 
-    facts: Mapping[str, str]
     server: Server
-
-    def fact(self, name: str, missing: str) -> str:
-        """Return a fact that must be there to judge; NotSeen with the code `missing` if not."""
-        value = self.facts.get(name, "")
-        if not value:
-            raise NotSeen(missing)
-        return value
-
-    @property
-    def card(self) -> str:
-        """The interface's name on the server."""
-        return self.fact("card", "doctor.card_not_found")
 
 
 def script(server: Server, box: str = "") -> str:

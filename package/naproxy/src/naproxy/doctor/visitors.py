@@ -8,7 +8,8 @@ from naproxy.api import https
 from naproxy.core.findings import NotSeen, NotUsed, Problem
 from naproxy.core.names import ascii_site, covers
 from naproxy.core.reason import Reason, stored_reason, together
-from naproxy.doctor.readings import Known, Seen
+from naproxy.doctor.readings import Seen
+from naproxy.drivers.checks import Known
 
 _ENDED: Final = ("https.expired", "https.not_yet")
 

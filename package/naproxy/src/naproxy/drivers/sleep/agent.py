@@ -12,12 +12,12 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from naproxy.core.findings import NotSeen, Problem, let_in
 from naproxy.core.reason import Reason, WrongError, own_words, together
 from naproxy.core.schema import Held, is_absolute, option
-from naproxy.drivers import Target, agent_protocol, busy, secret
+from naproxy.drivers import Target, agent_protocol, busy, checks, secret
 from naproxy.drivers.agent_protocol import (
     Conversation,
     CountQuestion,
@@ -43,9 +43,6 @@ from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 from naproxy.server.services import Listening, UnreadableError, parse
 from naproxy.server.sight import HTTPS_PORT
-
-if TYPE_CHECKING:
-    from naproxy.doctor import readings, server
 
 _LOOK_S: Final = 3.0
 _HTTP_PORT: Final = 80
@@ -311,7 +308,7 @@ async def see(settings: Settings, target: Target) -> Heard:
     return Heard(problem=problem)
 
 
-def agent(seen: readings.Seen) -> Problem | None:
+def agent(seen: checks.FromBox) -> Problem | None:
     """Look whether the agent answers, with the same key."""
     if seen.way.answer is None:
         return Problem(
@@ -321,14 +318,14 @@ def agent(seen: readings.Seen) -> Problem | None:
     return None
 
 
-def _agents_answer(seen: readings.Seen) -> Outcome:
+def _agents_answer(seen: checks.FromBox) -> Outcome:
     if seen.way.answer is None:
         raise NotSeen("doctor.agent_silent")
     answer: Outcome = seen.way.answer
     return answer
 
 
-def agent_state(seen: readings.Seen) -> Problem | None:
+def agent_state(seen: checks.FromBox) -> Problem | None:
     """Look whether the agent offers the state that is configured."""
     answer = _agents_answer(seen)
     state = STATES[seen.server.sleep.state]
@@ -340,7 +337,7 @@ def agent_state(seen: readings.Seen) -> Problem | None:
     return Problem(what, Reason("doctor.do_give_command", state=state))
 
 
-def agent_clock(seen: readings.Seen) -> Problem | None:
+def agent_clock(seen: checks.FromBox) -> Problem | None:
     """Look whether the clocks of box and server agree."""
     answer = _agents_answer(seen)
     if not answer.clock_differs:
@@ -350,7 +347,7 @@ def agent_clock(seen: readings.Seen) -> Problem | None:
     return Problem(Reason(code, by_s=abs(ahead_s)), Reason("doctor.do_set_clocks"), note=True)
 
 
-def agent_consent(seen: readings.Seen) -> Problem | None:
+def agent_consent(seen: checks.FromBox) -> Problem | None:
     """Look whether the server would sleep now."""
     answer = _agents_answer(seen)
     if answer.why:
@@ -360,7 +357,7 @@ def agent_consent(seen: readings.Seen) -> Problem | None:
     return None
 
 
-def agent_counts(seen: readings.Seen) -> Problem | None:
+def agent_counts(seen: checks.FromBox) -> Problem | None:
     """Look whether the agent is new enough to count visits past the box."""
     _agents_answer(seen)
     if seen.way.counts:
@@ -368,7 +365,7 @@ def agent_counts(seen: readings.Seen) -> Problem | None:
     return Problem(Reason("doctor.agent_old"), Reason("doctor.do_update_agent"), note=True)
 
 
-def agent_sees_visitors(seen: server.Seen) -> Problem | None:
+def agent_sees_visitors(seen: checks.OnServer) -> Problem | None:
     """Look whether its configuration leaves out who is connected past the box."""
     ignored = seen.fact("ignored_ports", "doctor.no_agent_config").split()
     web = ("all", "80", "443", str(seen.server.web_port))
@@ -378,7 +375,7 @@ def agent_sees_visitors(seen: server.Seen) -> Problem | None:
     return None
 
 
-def agent_unit(seen: server.Seen) -> Problem | None:
+def agent_unit(seen: checks.OnServer) -> Problem | None:
     """Look whether the agent runs."""
     state = seen.facts.get("agent_unit", "")
     if state == "active":

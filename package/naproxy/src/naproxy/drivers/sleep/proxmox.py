@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from naproxy.core.findings import Problem
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import option, redefault
-from naproxy.drivers import Target
+from naproxy.drivers import Target, checks
 from naproxy.drivers.proxmox import Guest, Order, Proxmox, ProxmoxSettings
 from naproxy.drivers.sleep import ACCEPTED, SleepDriver, SleepResult, SleepSettings
 from naproxy.server.machine_io import Answer
-
-if TYPE_CHECKING:
-    from naproxy.doctor import readings
 
 _LOOK_S: Final = 10.0
 
@@ -89,7 +86,7 @@ async def see(settings: Settings, target: Target) -> Shown:
     return Shown(None)
 
 
-def proxmox(seen: readings.Seen) -> Problem | None:
+def proxmox(seen: checks.FromBox) -> Problem | None:
     """Look whether Proxmox shows the machine to the box."""
     problem = seen.way.problem
     return Problem(problem, Reason("doctor.do_see_proxmox")) if problem else None

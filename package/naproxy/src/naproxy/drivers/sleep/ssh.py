@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from naproxy.core import office_time
 from naproxy.core.findings import NotSeen, Problem, let_in
@@ -19,7 +19,7 @@ from naproxy.core.hours import zone
 from naproxy.core.processes import Ended, words
 from naproxy.core.reason import Reason, WrongError, own_words, stored_reason
 from naproxy.core.schema import option
-from naproxy.drivers import Target, busy
+from naproxy.drivers import Target, busy, checks
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
 from naproxy.drivers.sleep import (
     THE_SERVER,
@@ -33,9 +33,6 @@ from naproxy.drivers.sleep import (
 from naproxy.server import jobs, services
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
-
-if TYPE_CHECKING:
-    from naproxy.doctor import readings, server
 
 _UNREACHED: Final = ("timed out", "No route to host")
 """What ssh says where nobody answers."""
@@ -195,7 +192,7 @@ def _key_problem(file: str) -> Reason | None:
     return Reason("doctor.key_not_private", file=file) if mode & 0o077 else None
 
 
-def ssh_key(seen: readings.Seen) -> Problem | None:
+def ssh_key(seen: checks.FromBox) -> Problem | None:
     """Look whether the box has a key for ssh that nobody else can read."""
     if seen.way.key_problem:
         made = Reason("doctor.do_make_key", server=seen.server.id, file=seen.server.sleep.key_file)
@@ -203,14 +200,14 @@ def ssh_key(seen: readings.Seen) -> Problem | None:
     return None
 
 
-def ssh_login(seen: readings.Seen) -> Problem | None:
+def ssh_login(seen: checks.FromBox) -> Problem | None:
     """Look whether the server lets the box in, and is the one whose key is pinned."""
     if seen.way.session is None or not seen.way.session.let_in:
         return Problem(seen.way.problem or Reason("doctor.ssh_not_run"), _to_log_in(seen))
     return None
 
 
-def _to_log_in(seen: readings.Seen) -> Reason:
+def _to_log_in(seen: checks.FromBox) -> Reason:
     sleep, said = seen.server.sleep, seen.way.session.log.strip() if seen.way.session else None
     if said is not None and "Connection refused" in said:
         return Reason("doctor.do_start_ssh")
@@ -219,7 +216,7 @@ def _to_log_in(seen: readings.Seen) -> Reason:
     return Reason("doctor.do_let_key_in", server=seen.server.id, user=sleep.user)
 
 
-def ssh_restricted(seen: readings.Seen) -> Problem | None:
+def ssh_restricted(seen: checks.FromBox) -> Problem | None:
     """Look whether the box's key opens nothing but the one command."""
     if seen.way.session is None or not seen.way.session.let_in:
         raise NotSeen("doctor.not_let_in")
@@ -228,7 +225,7 @@ def ssh_restricted(seen: readings.Seen) -> Problem | None:
     return None
 
 
-def ssh_counts_box(seen: readings.Seen) -> Problem | None:
+def ssh_counts_box(seen: checks.FromBox) -> Problem | None:
     """Look whether the server last refused to sleep because the box itself was logged in."""
     if seen.known is None:
         raise NotSeen("doctor.no_controller")
@@ -239,7 +236,7 @@ def ssh_counts_box(seen: readings.Seen) -> Problem | None:
     return None
 
 
-def forced_command(seen: server.Seen) -> Problem | None:
+def forced_command(seen: checks.OnServer) -> Problem | None:
     """Look whether each key of the login for the box runs the one command only."""
     user = seen.server.sleep.user
     if not seen.facts.get("login"):
@@ -261,17 +258,17 @@ def forced_command(seen: server.Seen) -> Problem | None:
     return None
 
 
-def command_sees_visitors(seen: server.Seen) -> Problem | None:
+def command_sees_visitors(seen: checks.OnServer) -> Problem | None:
     """Look whether that command looks who is connected past the box."""
     return _command_has(seen, "command_looks", Reason("doctor.command_old"))
 
 
-def command_tells(seen: server.Seen) -> Problem | None:
+def command_tells(seen: checks.OnServer) -> Problem | None:
     """Look whether that command tells of timers and crontabs."""
     return _command_has(seen, "command_tells", Reason("doctor.command_tells_nothing"))
 
 
-def command_counts_box(seen: server.Seen) -> Problem | None:
+def command_counts_box(seen: checks.OnServer) -> Problem | None:
     """Look whether that command would count the box's own login as a person's."""
     if seen.facts.get("root") != "yes":
         raise NotSeen("doctor.keys_need_root")
@@ -282,7 +279,7 @@ def command_counts_box(seen: server.Seen) -> Problem | None:
     return None
 
 
-def _command_has(seen: server.Seen, fact: str, without: Reason) -> Problem | None:
+def _command_has(seen: checks.OnServer, fact: str, without: Reason) -> Problem | None:
     if seen.facts.get("root") != "yes":
         raise NotSeen("doctor.keys_need_root")
     if seen.facts.get("command") != "runs":
