@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from naproxy.controller.context import BoxContext
 from naproxy.controller.counting import Counting
-from naproxy.controller.sighting import Sighting
+from naproxy.controller.sighting import Seeable, Sighting
 from naproxy.core.reason import Reason, plain, stored_reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
@@ -32,20 +32,39 @@ from naproxy.server.commissioning import (
     Plan,
 )
 from naproxy.server.machine_io import Transition
-from naproxy.server.services import NEVER
-
-if TYPE_CHECKING:
-    from naproxy.controller.runner import Runner
+from naproxy.server.services import NEVER, Service
 
 _PASSED_BEFORE: Final = "armed"
 """What an earlier version kept for `Phase.PASSED`."""
 WAKE_REQUEST: Final = WakeRequest("command", Reason("server.commissioned_now"))
 
 
+class Supervised(Seeable, Protocol):
+    """What is asked of a server's runner."""
+
+    async def counted(self) -> Counted | None:
+        """Ask the server which visits it counted that did not come through the box."""
+
+    def services(self) -> list[Service]:
+        """Return what else the server does, as far as it is known."""
+
+    def power_w(self) -> float | None:
+        """Return what it draws now; None without a meter, or if it does not say."""
+
+    def wake(self, wake_request: WakeRequest) -> None:
+        """Somebody needs the server."""
+
+    def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:
+        """Put the server to sleep unless something speaks against it; return what does."""
+
+    def supervised(self, *, running: bool) -> None:
+        """Hear that a commissioning began or ended."""
+
+
 class Supervisor:
     """Whether a server is armed, and the commissioning that is under way, if one is."""
 
-    def __init__(self, box: BoxContext, server: str, runner: Runner) -> None:
+    def __init__(self, box: BoxContext, server: str, runner: Supervised) -> None:
         """Take up what the journal knows."""
         self._journal = journal = box.journal
         self._day = box.day
@@ -95,7 +114,7 @@ class Supervisor:
     def start(self, plan: Plan) -> None:
         """Begin, unless one is under way."""
         assert not self.running, "a server has one commissioning at a time"
-        self.commissioning = Commissioning(plan, time.monotonic(), self._runner.machine.state)
+        self.commissioning = Commissioning(plan, time.monotonic(), self._runner.state())
         self._save()
         self._runner.supervised(running=True)
         self._tick()
@@ -236,7 +255,7 @@ class Supervisor:
         self._counting.stop()
         if self._timer:
             self._timer.cancel()
-        if self.running and self._runner.machine.state is not State.AWAKE:
+        if self.running and self._runner.state() is not State.AWAKE:
             self._runner.wake(WAKE_REQUEST)
 
     def _save(self) -> None:

@@ -11,13 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal, Protocol
 
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.update.rauc import Slots
-
-if TYPE_CHECKING:
-    from naproxy.update.checkup import Box
 
 _LOG: Final = logging.getLogger(__name__)
 SURE_S: Final = 10.0
@@ -97,6 +94,25 @@ def problem_of(checks: Sequence[Check]) -> Reason | None:
         except Exception as error:  # whatever it is, it is not in order
             return own_words(repr(error))
     return None
+
+
+class Box(Protocol):
+    """What is done to the box."""
+
+    def now_s(self) -> float:
+        """Return a time that never steps."""
+
+    def sleep(self, time_s: float) -> None:
+        """Let time pass."""
+
+    def seen(self) -> Seen:
+        """Return what is known of the two systems."""
+
+    def confirm(self) -> None:
+        """Have this system stay; UnhealthyError if that could not be done."""
+
+    def give_way(self) -> None:
+        """Tell the boot loader that this system is bad, and restart the box."""
 
 
 def watch(checks: Sequence[Check], does: Box) -> bool:
