@@ -67,6 +67,8 @@ class Rules:
     """Ports of the server where connections do not count; None: none counts."""
     processes: frozenset[str] = frozenset()
     units: tuple[str, ...] = ()
+    gpu_above: float | None = 20.0
+    """Percent of its time that a graphics processor computes; None: any is fine."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def parse_config(text: str) -> Config:
     known = {
         "agent": {"server", "listen", "port", "box"},
         "stay-awake": {
-            *("inhibitors", "logged-in-users", "load-above"),
+            *("inhibitors", "logged-in-users", "load-above", "gpu-above"),
             *("connections-except-ports", "processes", "units"),
         },
         "sleep": set(protocol.STATES),
@@ -112,7 +114,8 @@ def _config(values: _Values) -> Config:
     rules = Rules(
         inhibitors=values.switch("stay-awake", "inhibitors"),
         logged_in_users=values.switch("stay-awake", "logged-in-users"),
-        load_above=values.load("stay-awake", "load-above", "1.0"),
+        load_above=values.limit("stay-awake", "load-above", "1.0"),
+        gpu_above=values.limit("stay-awake", "gpu-above", "20"),
         connections_except_ports=values.ports("stay-awake", "connections-except-ports", ""),
         processes=frozenset(values.words("stay-awake", "processes")),
         units=values.units("stay-awake", "units"),
@@ -153,17 +156,17 @@ class _Values:
             raise ConfigError(f"[{section}] {key} must be yes or no, not {text!r}")
         return text == "yes"
 
-    def load(self, section: str, key: str, default: str) -> float | None:
+    def limit(self, section: str, key: str, default: str) -> float | None:
         text = self._text(section, key, default)
         if text == "any":
             return None
         try:
-            load = float(text)
+            limit = float(text)
         except ValueError:
-            load = -1.0
-        if not 0 < load < 1000:
+            limit = -1.0
+        if not 0 < limit < 1000:
             raise ConfigError(f"[{section}] {key} must be a number above 0, or any, not {text!r}")
-        return load
+        return limit
 
     def ports(self, section: str, key: str, default: str) -> frozenset[int] | None:
         text = self._text(section, key, default)
@@ -250,6 +253,8 @@ class Readings:
     users: tuple[str, ...] = ()
     """Who is logged in, and where from."""
     load: float = 0.0
+    gpus: tuple[tuple[str, float], ...] = ()
+    """Graphics processors, and the percent of their time that they compute."""
     connections: tuple[Connection, ...] = ()
     processes: frozenset[str] = frozenset()
     """Names of the processes that run."""
@@ -301,6 +306,7 @@ def reasons(
         *_connected(past, rules.connections_except_ports, watched.ignore),
         *_flowing(readings.flows, watched.udp, box),
         *_loaded(readings.load, rules.load_above),
+        *_computing(readings.gpus, rules.gpu_above),
     )
 
 
@@ -362,6 +368,12 @@ def _loaded(load: float, limit: float | None) -> Iterator[str]:
         yield f"the load is {load:.2f}, above {limit:g}"
 
 
+def _computing(gpus: tuple[tuple[str, float], ...], limit: float | None) -> Iterator[str]:
+    for name, percent in gpus:
+        if limit is not None and percent > limit:
+            yield f"GPU {name} is {percent:.0f} % busy"
+
+
 # ------------------------------------------------------------------ reading the server
 
 Run = Callable[[list[str]], str]
@@ -394,6 +406,7 @@ def read(
         ("inhibitors", rules.inhibitors and systemd, lambda: read_inhibitors(run)),
         ("users", rules.logged_in_users, lambda: read_users(run, systemd)),
         ("load", rules.load_above is not None, lambda: read_load(root)),
+        ("gpus", rules.gpu_above is not None, lambda: read_gpus(run, root)),
         ("connections", rules.connections_except_ports is not None, lambda: read_tcp(root)),
         ("flows", bool(watched.udp), lambda: read_flows(run, root, frozenset(watched.udp))),
         ("processes", bool(rules.processes), lambda: read_processes(root)),
@@ -457,6 +470,36 @@ def _logind(method: str) -> list[str]:
 def read_load(root: Path) -> float:
     """Return the load, averaged over one minute (proc(5))."""
     return float((root / "proc/loadavg").read_text().split()[0])
+
+
+_NVIDIA: Final = [
+    *("nvidia-smi", "--query-gpu=index,utilization.gpu", "--format=csv,noheader,nounits"),
+]
+
+
+def read_gpus(run: Run, root: Path) -> tuple[tuple[str, float], ...]:
+    """Return graphics processors by name, and the percent of their time that they compute.
+
+    The kernel's amdgpu tells it in sysfs; of NVIDIA's its own tool does, where it is installed.
+    """
+    found = []
+    for file in sorted((root / "sys/class/drm").glob("card*/device/gpu_busy_percent")):
+        # One that sleeps does not say.
+        with contextlib.suppress(OSError):
+            found.append((file.parts[-3], float(file.read_text())))
+    try:
+        said = run(_NVIDIA)
+    except FileNotFoundError:
+        return tuple(found)
+    except subprocess.CalledProcessError as error:
+        if "No devices were found" in f"{error.stdout}{error.stderr}":
+            return tuple(found)
+        raise
+    for line in said.splitlines():
+        index, percent = line.split(",")
+        if "N/A" not in percent:  # "[N/A]", "[Not Supported]": such as old ones
+            found.append((f"nvidia{index.strip()}", float(percent)))
+    return tuple(found)
 
 
 def read_processes(root: Path) -> frozenset[str]:

@@ -67,6 +67,10 @@ _LINES: Final[tuple[tuple[str, _Made], ...]] = (
         lambda load, limit: Reason("sleep.busy_load", load=load, limit=limit),
     ),
     (
+        r"GPU (\w{1,20}) is ([0-9]{1,3}) % busy",
+        lambda name, percent: Reason("sleep.busy_gpu", name=name, percent=percent),
+    ),
+    (
         r"(\S+) is being rebuilt \((\w+), ([0-9]{1,3}\.[0-9]) % done\)",
         lambda array, work, done: Reason("sleep.busy_raid", array=array, work=work, done=done),
     ),

@@ -44,6 +44,24 @@ if [ -e /proc/mdstat ]; then
 		}' /proc/mdstat) || exit 1
 	[ -z "$array" ] || { echo "$array"; exit 1; }
 fi
+# A graphics processor that computes: of AMD's the kernel says so, of NVIDIA's their tool.
+gpus=$(for file in /sys/class/drm/card*/device/gpu_busy_percent; do
+	card=${file#/sys/class/drm/}
+	# One that sleeps does not say.
+	percent=$(cat "$file" 2>/dev/null) && echo "${card%%/*}, $percent"
+done)
+if command -v nvidia-smi >/dev/null; then
+	said=$(nvidia-smi --query-gpu=index,utilization.gpu --format=csv,noheader,nounits 2>&1) ||
+		case $said in
+		*'No devices were found'*) said= ;;
+		*) echo "the gpus cannot be read: nvidia-smi: $said"; exit 1 ;;
+		esac
+	gpus="$gpus
+$(printf '%s\n' "$said" | sed 's/^/nvidia/')"
+fi
+printf '%s\n' "$gpus" | awk -F ', *' '
+	$2 ~ /^[0-9]+$/ && $2 > 20 { print "GPU " $1 " is " $2 " % busy"; busy = 1; exit }
+	END { exit busy }' || exit 1
 # Who is connected past the box would lose the server, or a file (139, 445: SMB; 2049: NFS). The box
 # names the ports of what else this server does: "watch 445/tcp 51820/udp". If the box has more
 # addresses, add them.
