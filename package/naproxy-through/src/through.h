@@ -4,11 +4,12 @@
  *
  * What the program's files share. Each calls only those above it in this list:
  *
+ *   watch.c       time, and what epoll tells of
  *   service.c     the page, and the services that it names
  *   wake.c        datagram and magic packet
  *   header.c      reads a PROXY v2 header, writes one of v1
  *   connection.c  holds a connection, joins it to the server's
- *   main.c        waits for what happens
+ *   main.c        the loop
  *
  * One thread, no locks. Nothing here may block.
  */
@@ -53,10 +54,12 @@ struct service {
 };
 
 /*--------------------------------------------------------------------
- * main.c
+ * watch.c
  */
 
 uint64_t monotonic_us(void);
+void watch_open(void);
+void watch_wait(int ms, void (*happened)(struct watch *, uint32_t events));
 void watch_set(struct watch *, uint32_t events);
 void watch_close(struct watch *);
 
