@@ -327,17 +327,6 @@ classify_agent(const struct np_record *rec, const char *ua)
 	return (NAPROXY_API);
 }
 
-/* Robots by what they do, or by how they look: they have not said so. */
-bool
-np_guessed(const struct np_record *rec)
-{
-
-	if (rec->flags & NAPROXY_E_RULE)
-		return (false);
-	return (rec->flags & NAPROXY_E_LEARNED ||
-	    (rec->agent != CRAWLERS_NONE && crawlers_agent[rec->agent].guess));
-}
-
 /* What robots do not do shows that such a guess was wrong. */
 static void
 classify_again(VRT_CTX, struct np_record *rec, const char *ua)

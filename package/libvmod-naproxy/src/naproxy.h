@@ -241,6 +241,7 @@ struct np_server *np_server_find(const char *id);	/* NULL: not known */
 void np_servers_free(void);
 uint32_t np_server_state(const struct np_server *);
 bool np_server_available(const struct np_server *);
+bool np_server_silent(const struct np_server *);
 double np_server_frozen_s(const struct np_server *);	/* 0: it is awake */
 bool np_server_woke(const struct np_server *, double ago_s);
 uint64_t np_server_turn(struct np_server *, const struct naproxy_server *,
@@ -249,7 +250,6 @@ uint64_t np_server_turn(struct np_server *, const struct naproxy_server *,
 /* reach.c */
 void np_reach(const struct np_site *, bool surely);
 void np_reach_answered(struct np_server *);
-bool np_reach_silent(const struct np_server *);
 
 /* statistics.c */
 /* A thread copies counters, while a VCL of ours is warm. */
@@ -311,7 +311,6 @@ extern const char * const np_class_name[];
 extern const char * const np_method_name[];
 const char *np_header(const struct http *, hdr_t);
 bool np_robot(unsigned klass);
-bool np_guessed(const struct np_record *);
 const char *np_client_address(VRT_CTX);
 void np_classify_address(VRT_CTX, struct np_record *);
 void np_classify(VRT_CTX, struct np_record *);
@@ -320,6 +319,7 @@ uint64_t np_hash(uint64_t, const char *, size_t);
 uint64_t np_path_hash(const char *host, const char *url, size_t len);
 
 /* never_refused.c */
+bool np_guessed(const struct np_record *);
 bool np_never_refused(VRT_CTX, const struct np_record *);
 
 /* changed.c */

@@ -11,6 +11,7 @@
 
 #include "cache/cache.h"
 
+#include "crawlers.h"
 #include "naproxy.h"
 
 #define METHOD_HEAD	1	/* in np_method_name; 0 is GET */
@@ -106,6 +107,17 @@ never_webhook(const struct np_record *rec, const char *url)
 		if (hook[u] == bare)
 			return (true);
 	return (false);
+}
+
+/* Robots by what they do, or by how they look: they have not said so. */
+bool
+np_guessed(const struct np_record *rec)
+{
+
+	if (rec->flags & NAPROXY_E_RULE)
+		return (false);
+	return (rec->flags & NAPROXY_E_LEARNED ||
+	    (rec->agent != CRAWLERS_NONE && crawlers_agent[rec->agent].guess));
 }
 
 /* The request is classified. A rule of the office has the last word. */

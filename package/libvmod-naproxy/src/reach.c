@@ -95,21 +95,6 @@ reach_connect(const struct naproxy_server *conf)
 	}
 }
 
-/* Only of a server that the controller calls awake does this know more. */
-bool
-np_reach_silent(const struct np_server *srv)
-{
-	const struct naproxy_server *live;
-	uint64_t silent_us;
-
-	silent_us = NP_LOAD(srv->silent_us);
-	if (silent_us == 0)
-		return (false);
-	live = NP_LOAD(srv->live);
-	return (live != NULL && NP_LOAD(live->since_us) < silent_us &&
-	    np_server_state(srv) == NAPROXY_AWAKE);
-}
-
 void
 np_reach_answered(struct np_server *srv)
 {
@@ -149,7 +134,7 @@ np_reach(const struct np_site *site, bool surely)
 	    np_server_state(srv) != NAPROXY_AWAKE)
 		return;
 	now_us = np_now_us();
-	if (np_reach_silent(srv)) {
+	if (np_server_silent(srv)) {
 		last_us = NP_LOAD(srv->reach_us);
 		if (now_us < last_us + REACH_PAUSE_US ||
 		    !__atomic_compare_exchange_n(&srv->reach_us, &last_us,

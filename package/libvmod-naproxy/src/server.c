@@ -91,6 +91,24 @@ np_server_state(const struct np_server *srv)
 	return (state);
 }
 
+/*
+ * Did it take no connection (reach.c)? Only of a server that the controller calls
+ * awake does that know more.
+ */
+bool
+np_server_silent(const struct np_server *srv)
+{
+	const struct naproxy_server *live;
+	uint64_t silent_us;
+
+	silent_us = NP_LOAD(srv->silent_us);
+	if (silent_us == 0)
+		return (false);
+	live = NP_LOAD(srv->live);
+	return (live != NULL && NP_LOAD(live->since_us) < silent_us &&
+	    np_server_state(srv) == NAPROXY_AWAKE);
+}
+
 bool
 np_server_available(const struct np_server *srv)
 {
@@ -103,7 +121,7 @@ np_server_available(const struct np_server *srv)
 	case NAPROXY_WAKING:
 		return (false);
 	default:
-		return (!np_reach_silent(srv));
+		return (!np_server_silent(srv));
 	}
 }
 

@@ -111,7 +111,7 @@ wake_write(VRT_CTX, const struct np_record *rec, struct vsb *vsb)
 	VSB_cat(vsb, "naproxy-wake 1\n");
 	wake_field(vsb, "server", rec->site->server->id, NAPROXY_ID_LEN);
 	wake_field(vsb, "reason", wake_reason[rec->reason], 16);
-	if (np_reach_silent(rec->site->server))
+	if (np_server_silent(rec->site->server))
 		wake_field(vsb, "seen", "silent", 16);
 	wake_field(vsb, "method", hp->hd[HTTP_HDR_METHOD].b, 16);
 	if (ctx->req != NULL)
@@ -223,7 +223,7 @@ np_wake(VRT_CTX, const struct np_record *rec)
 	AN(site);
 	trusted = np_page_trusted();
 	awake = np_server_state(site->server) == NAPROXY_AWAKE &&
-	    !np_reach_silent(site->server);
+	    !np_server_silent(site->server);
 	if (awake && trusted)
 		return;
 	if (!wake_turn(&site->server->woken_us, WAKE_PAUSE_US))
