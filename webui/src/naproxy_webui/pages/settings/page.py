@@ -121,7 +121,7 @@ def _box() -> dict[str, Any]:
 def _notifications() -> dict[str, Any]:
     return {
         "ways": [
-            {"name": name, "on": on, "keys": channels.keys(name)}
+            {"name": name, "on": on, "fields": channels.keys(name)}
             for name, on, _, _ in channels.secrets()
         ],
         "known": [key for name in channels.names() for key in channels.keys(name)],
