@@ -3,13 +3,13 @@
 import base64
 import gzip
 import hashlib
-import json
 import re
 import shutil
 from pathlib import Path
 
 import generate
 import pytest
+from babel.messages.pofile import read_po, write_po
 from conftest import ROOT, Box
 
 PAGES = ROOT / "varnish-vcl/pages"
@@ -57,72 +57,75 @@ def test_the_output_is_always_the_same() -> None:
     assert generate.render(PAGES) == generate.render(PAGES)
 
 
+def texts(language: str) -> dict[str, str]:
+    locale = ROOT / "varnish-vcl/locale"
+    return dict(generate.read_catalogue(locale / language / "LC_MESSAGES/pages.po"))
+
+
 def test_every_text_of_every_language_is_in_the_output() -> None:
     output = generate.render(PAGES)
-    for path in (PAGES / "texts").glob("*.json"):
-        for page in json.loads(path.read_text()).values():
-            for text in page.values() if isinstance(page, dict) else []:
-                if isinstance(text, str) and "{" not in text:
-                    assert generate.html.escape(text) in output or text in output
+    for language in (each.name for each in (ROOT / "varnish-vcl/locale").iterdir()):
+        for text in texts(language).values():
+            if "{" not in text:
+                assert generate.html.escape(text) in output or text in output, (language, text)
 
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Path:
-    shutil.copytree(PAGES, tmp_path / "pages")
+    for name in ("pages", "locale"):
+        shutil.copytree(ROOT / "varnish-vcl" / name, tmp_path / name)
     return tmp_path / "pages"
 
 
-def spoil(pages: Path, **changes: object) -> None:
-    path = pages / "texts/de.json"
-    texts = json.loads(path.read_text())
-    texts["waiting"] |= changes
-    texts["waiting"] = {key: text for key, text in texts["waiting"].items() if text is not None}
-    path.write_text(json.dumps(texts))
+def spoil(pages: Path, language: str = "de", **changes: str | None) -> None:
+    """Change texts of the waiting page; None: there is none."""
+    path = pages.parent / f"locale/{language}/LC_MESSAGES/pages.po"
+    catalogue = read_po(path.read_bytes().splitlines(keepends=True))
+    for key, text in changes.items():
+        catalogue.delete(f"waiting.{key}")
+        if text is not None:
+            catalogue.add(f"waiting.{key}", text)
+    with path.open("wb") as file:
+        write_po(file, catalogue)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"lead": None}, r'de\.json: "waiting": missing: lead'),
-        ({"motto": "x"}, r'de\.json: "waiting": unknown: motto'),
-        ({"lead": ""}, r'"lead": must be a text'),
-        ({"lead": 7}, r'"lead": must be a text'),
-        ({"lead": ["x"]}, r'"lead": must be a text'),
-        ({"lead": "in {minutes}"}, r'"lead": the only placeholders are \{seconds\}'),
-        ({"lead": "{{notice}}"}, r'"lead": the only placeholders are \{seconds\}'),
-        ({"lead": "\0seconds\0"}, r'"lead": must be a text'),
-    ],
-)
-def test_a_wrong_text_is_refused_by_name(
-    pages: Path, changes: dict[str, object], words: str
-) -> None:
-    spoil(pages, **changes)
-    with pytest.raises(generate.PagesError, match=words):
+def test_a_wrong_text_is_refused_by_name(pages: Path) -> None:
+    for text in ("in {minutes}", "{{notice}}", "\0seconds\0"):
+        spoil(pages, lead=text)
+        with pytest.raises(generate.PagesError, match=r"pages\.po: waiting\.lead: "):
+            generate.render(pages)
+
+
+def test_english_has_each_text_and_no_other(pages: Path) -> None:
+    for changes, words in (
+        ({"motto": "x"}, "unknown: waiting.motto"),
+        ({"motto": None, "lead": ""}, "missing: waiting.lead"),
+        ({"lead": None}, "missing: waiting.lead"),
+    ):
+        spoil(pages, "en", **changes)
+        with pytest.raises(generate.PagesError, match=words):
+            generate.render(pages)
+
+
+def test_a_text_that_a_language_lacks_is_english(pages: Path) -> None:
+    spoil(pages, lead=None)
+    assert generate.all_texts(pages)["de"]["waiting"]["lead"] == texts("en")["waiting.lead"]
+
+
+def test_a_file_that_is_no_catalogue_is_refused_by_name(pages: Path) -> None:
+    (pages.parent / "locale/de/LC_MESSAGES/pages.po").write_text('msgid "')
+    with pytest.raises(generate.PagesError, match=r"de/LC_MESSAGES/pages\.po: "):
         generate.render(pages)
 
 
-def test_a_file_that_is_no_json_is_refused_by_name(pages: Path) -> None:
-    (pages / "texts/de.json").write_text("{")
-    with pytest.raises(generate.PagesError, match=r"de\.json: "):
+def test_english_must_be_there(pages: Path) -> None:
+    (pages.parent / "locale/en/LC_MESSAGES/pages.po").unlink()
+    with pytest.raises(generate.PagesError, match=r"en/LC_MESSAGES/pages\.po"):
         generate.render(pages)
 
 
-def test_a_page_that_is_missing_is_refused_by_name(pages: Path) -> None:
-    texts = json.loads((pages / "texts/de.json").read_text())
-    del texts["trouble"]
-    (pages / "texts/de.json").write_text(json.dumps(texts))
-    with pytest.raises(generate.PagesError, match=r"de\.json: missing: trouble"):
-        generate.render(pages)
-
-
-def test_the_fallback_language_must_be_there(pages: Path) -> None:
-    (pages / "texts/en.json").unlink()
-    with pytest.raises(generate.PagesError, match=r"en\.json is missing"):
-        generate.render(pages)
-
-
-def test_a_language_is_added_by_adding_a_file(pages: Path) -> None:
-    shutil.copy(pages / "texts/de.json", pages / "texts/de-CH.json")
+def test_a_language_is_added_by_adding_a_folder(pages: Path) -> None:
+    shutil.copytree(pages.parent / "locale/de", pages.parent / "locale/de-CH")
     assert '"en de de-CH es' in generate.render(pages)
 
 

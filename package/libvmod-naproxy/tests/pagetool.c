@@ -95,7 +95,7 @@ static const struct field {
 /*--------------------------------------------------------------------*/
 
 static uint64_t
-now_us(void)
+monotonic_us(void)
 {
 	struct timespec ts;
 
@@ -222,7 +222,7 @@ create(const char *dir)
 	page.magic = NAPROXY_PAGE_MAGIC;
 	page.version = NAPROXY_PAGE_VERSION;
 	page.size = sizeof page;
-	page.heartbeat_us = now_us();
+	page.heartbeat_us = monotonic_us();
 	page.heartbeat_max_ms = 3600000;
 	page.controller_pid = (uint32_t)getpid();
 	make_file(dir, "page", &page, sizeof page, sizeof page);
@@ -306,11 +306,11 @@ set_state(struct naproxy_server *s, const char *value)
 
 	uint32_t state = (uint32_t)INDEX(value, states);
 
-	__atomic_store_n(&s->since_us, now_us(), __ATOMIC_RELEASE);
+	__atomic_store_n(&s->since_us, monotonic_us(), __ATOMIC_RELEASE);
 	if (state == NAPROXY_AWAKE || state == NAPROXY_TROUBLE)
 		__atomic_store_n(&s->froze_us, 0, __ATOMIC_RELEASE);
 	else if (state != NAPROXY_UNKNOWN && s->froze_us == 0)
-		__atomic_store_n(&s->froze_us, now_us(), __ATOMIC_RELEASE);
+		__atomic_store_n(&s->froze_us, monotonic_us(), __ATOMIC_RELEASE);
 	__atomic_store_n(&s->state, state, __ATOMIC_RELEASE);
 	if (syscall(SYS_futex, &s->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0)
 	    < 0)
@@ -461,7 +461,7 @@ set_key(struct naproxy_server *s, char *key)
 }
 
 static void
-set(struct naproxy_page *page, struct naproxy_server *s, int argc, char **argv)
+set_fields(struct naproxy_page *page, struct naproxy_server *s, int argc, char **argv)
 {
 	struct naproxy_server conf = *s;
 	const char *state = NULL;
@@ -674,7 +674,7 @@ await(const struct naproxy_page *page, const struct naproxy_server *s,
 	char key[64], *said;
 	int i;
 
-	until = now_us() + 20000000;
+	until = monotonic_us() + 20000000;
 	for (i = 0; i < argc; i++) {
 		said = strchr(argv[i], '=');
 		if (said == NULL)
@@ -686,7 +686,7 @@ await(const struct naproxy_page *page, const struct naproxy_server *s,
 			now = get_number(page, s, key);
 			if (now == value)
 				break;
-			if (now_us() > until)
+			if (monotonic_us() > until)
 				errx(1, "%s stays %" PRIu64 ", not %s",
 				    argv[i], now, said);
 			(void)nanosleep(&pause, NULL);
@@ -1067,7 +1067,7 @@ main(int argc, char **argv)
 		if (argc > 0)
 			page->heartbeat_max_ms =
 			    (uint32_t)number(argv[0], UINT32_MAX);
-		__atomic_store_n(&page->heartbeat_us, now_us(),
+		__atomic_store_n(&page->heartbeat_us, monotonic_us(),
 		    __ATOMIC_RELEASE);
 	} else if (!strcmp(what, "notice") && argc == 1) {
 		if (strlen(argv[0]) >= sizeof page->notice)
@@ -1089,7 +1089,7 @@ main(int argc, char **argv)
 		s = find_server(page, argv[0]);
 		if (s == NULL)
 			s = new_server(page, argv[0]);
-		set(page, s, argc - 1, argv + 1);
+		set_fields(page, s, argc - 1, argv + 1);
 	} else if ((!strcmp(what, "get") && argc == 2) ||
 	    (!strcmp(what, "wait") && argc > 1)) {
 		s = find_server(page, argv[0]);

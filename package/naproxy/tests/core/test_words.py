@@ -23,13 +23,13 @@ from naproxy.drivers.sleep import checks
 
 SOURCES = Path(naproxy.__file__).parent
 WEB = SOURCES.parents[3] / "webui/src"
-CATALOGUES = sorted(each.stem for each in (words.FOLDER / "en").glob("*.po"))
 RAISED = (
     *("Reason", "WrongError", "ChangeError", "ArchiveError", "ShapeError", "wrong", "_wrong"),
     *("NotSeen", "NotUsed", "fact", "FactsError"),
     *("CopyError", "RaucError", "UnhealthyError", "JobError", "BusyError"),
     *("RefusedError", "Fault", "NoAnswerError", "CertificateError"),
 )
+MAINTAINED = ("en", "de")
 MADE = {"config.bytes", "config.value"}
 """Codes with an ending that says which bounds there are (`schema.py`)."""
 CHECKS = (
@@ -37,6 +37,11 @@ CHECKS = (
     *(each for n in drivers.names("sleep") for w in ("box", "server") for each in checks(n, w)),
 )
 TITLES = {f"doctor.title_{check.__name__}" for check in CHECKS}
+
+
+@cache
+def rooms() -> set[str]:
+    return {code.partition(".")[0] for code in texts("en")}
 
 
 @cache
@@ -52,21 +57,16 @@ def in_sources() -> tuple[list[tuple[str, set[str], str]], set[str]]:
             name = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
             codes = [a.value for a in node.args if isinstance(a, ast.Constant)]
             for code in codes if name in RAISED else ():
-                if isinstance(code, str) and code.partition(".")[0] in CATALOGUES:
+                if isinstance(code, str) and code.partition(".")[0] in rooms():
                     given = {str(keyword.arg) for keyword in node.keywords}
                     raised.append((code, given, f"{path.name}:{node.lineno}"))
     return raised, strings
 
 
+@cache
 def texts(language: str) -> dict[str, str]:
-    found = {}
-    for name in CATALOGUES:
-        with (words.FOLDER / language / f"{name}.po").open("rb") as file:
-            for each in read_po(file, abort_invalid=True):
-                if each.id:
-                    assert each.id.startswith(f"{name}."), f"{each.id} stands in {name}.po"
-                    found[each.id] = each.string
-    return found
+    with (words.FOLDER / language / "LC_MESSAGES/naproxy.po").open("rb") as file:
+        return {each.id: each.string for each in read_po(file, abort_invalid=True) if each.id}
 
 
 def places(text: str) -> set[str]:
@@ -81,12 +81,15 @@ def test_every_code_has_an_english_text_with_its_parameters_and_no_others() -> N
 
 
 def test_every_text_is_used_and_has_the_same_places_in_each_language() -> None:
-    english, *others = (texts(language) for language in words.LANGUAGES)
+    english = texts("en")
     named = in_sources()[1]
     assert {code for code in english if code.rpartition("_")[0] not in MADE} <= named | TITLES
     assert english.keys() >= TITLES
-    for translated in others:
-        assert english.keys() == translated.keys()
+    for language in words.LANGUAGES:
+        translated = texts(language)
+        # Those that nobody maintains fall back to English.
+        assert translated.keys() <= english.keys(), language
+        assert language not in MAINTAINED or translated.keys() == english.keys(), language
         for code, text in translated.items():
             assert places(text) <= places(english[code]), code
 
@@ -206,8 +209,23 @@ def test_a_built_catalogue_does_not_say_when_it_was_built(package: Path, tmp_pat
     """So that two builds of an image are the same."""
     shutil.copy(package / "setup.py", tmp_path)
     (tmp_path / "src").mkdir()
-    shutil.copy(words.FOLDER / "de/api.po", tmp_path / "src")
+    shutil.copy(words.FOLDER / "de/LC_MESSAGES/naproxy.po", tmp_path / "src")
     subprocess.run([sys.executable, "setup.py", "-q", "build_py"], cwd=tmp_path, check=True)
-    with (tmp_path / "src/api.mo").open("rb") as file:
+    with (tmp_path / "src/naproxy.mo").open("rb") as file:
         said = gettext.GNUTranslations(file).info()
     assert said["pot-creation-date"] == "1970-01-01 00:00+0000"
+
+
+def test_a_reason_without_a_code_is_not_the_catalogues_header() -> None:
+    assert str(Reason("")) == ""
+
+
+def test_a_text_that_a_language_lacks_is_english() -> None:
+    lacking = sorted(texts("en").keys() - texts("nl").keys())
+    reason = Reason(lacking[0])
+    assert words.words(reason, "nl") == words.words(reason)
+
+
+def test_the_languages_that_nobody_reviewed_say_so() -> None:
+    marked = {each for each, name in words.own_names().items() if "(" in name}
+    assert marked == set(words.LANGUAGES) - set(MAINTAINED)

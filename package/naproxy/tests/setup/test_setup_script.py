@@ -495,3 +495,27 @@ def test_a_folder_that_a_shell_would_read_gets_no_script(tmp_path: Path) -> None
         with pytest.raises(JobError, match="path of a folder"):
             certificate_script(tmp_path, folder)
         assert not (tmp_path / "etc-box").exists(), folder
+
+
+GPUS = """
+cat >/usr/local/bin/nvidia-smi <<'X'
+#!/bin/sh
+printf '%s'; exit %d
+X
+chmod 755 /usr/local/bin/nvidia-smi
+export SSH_CLIENT="192.0.2.1 40000 22"
+/usr/local/bin/naproxy-sleep || echo "exit $?"
+"""
+
+
+def test_a_graphics_processor_that_computes_keeps_it_awake(tmp_path: Path) -> None:
+    for said, code, shown in (
+        (r"0, 3\n1, 97\n", 0, ["GPU nvidia1 is 97 % busy", "exit 1"]),
+        (r"0, 3\n1, [N/A]\n", 0, [ASLEEP]),
+        (r"No devices were found\n", 6, [ASLEEP]),
+        ("failed", 9, ["the gpus cannot be read: nvidia-smi: failed", "exit 1"]),
+    ):
+        folder = tmp_path / str(code) / str(len(shown))
+        folder.mkdir(parents=True)
+        assert pasted(folder, GPUS % (said, code))[1:] == shown, said
+    assert busy.reason("GPU nvidia1 is 97 % busy").code == "sleep.busy_gpu"

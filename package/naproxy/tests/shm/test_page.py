@@ -1,67 +1,34 @@
 import ctypes
 import os
 import re
+import runpy
 import stat
 import struct
 import subprocess
 from contextlib import closing
-from enum import IntEnum
 from pathlib import Path
 
 import pytest
 from naproxy.core import page_h
-from naproxy.core.state import Klass, State
+from naproxy.core.state import State
 from naproxy.shm import events, page
 from naproxy.shm.ring import HOLE_S
 
 HEADER = Path(__file__).parents[3] / "libvmod-naproxy" / "src" / "naproxy_page.h"
 
 STRUCTURES = {
-    "naproxy_rule": page_h.Rule,
-    "naproxy_learned": page_h.Learned,
-    "naproxy_spent": page_h.Spent,
-    "naproxy_client": page_h.Client,
-    "naproxy_name": page_h.Name,
-    "naproxy_challenge": page_h.Challenge,
-    "naproxy_server": page_h.Server,
-    "naproxy_service": page_h.Service,
-    "naproxy_page": page_h.Layout,
-    "naproxy_event": page_h.Event,
-    "naproxy_stored": page_h.Stored,
+    {"Layout": "naproxy_page"}.get(name, f"naproxy_{name.lower()}"): found
+    for name, found in vars(page_h).items()
+    if isinstance(found, type) and issubclass(found, ctypes.Structure)
 }
-
-ENUMERATIONS: dict[str, type[IntEnum]] = {
-    **{f"NAPROXY_{each.name}": kind for kind in (State, Klass, page_h.Outcome) for each in kind},
-    **{f"NAPROXY_WAKE_{each.name}": page_h.Cause for each in page_h.Cause},
-    **{f"NAPROXY_RULE_{each.name}": page_h.RuleKind for each in page_h.RuleKind},
-    **{f"NAPROXY_LISTEN_{each.name}": page_h.Listen for each in page_h.Listen},
+ENUMERATIONS = {
+    page_h.State: "",
+    page_h.Klass: "",
+    page_h.Outcome: "",
+    page_h.Cause: "WAKE_",
+    page_h.RuleKind: "RULE_",
+    page_h.Listen: "LISTEN_",
 }
-OTHERS = {
-    "NAPROXY_BUDGET": sum(1 << klass for klass in Klass if not klass.robot),
-    "sizeof(struct naproxy_events)": page.EVENTS_SIZE,
-    "sizeof(struct naproxy_stores)": page.STORES_SIZE,
-    "offsetof(struct naproxy_stores, stored)": ctypes.sizeof(page.RingHead),
-    "offsetof(struct naproxy_events, event)": ctypes.sizeof(page.RingHead),
-    "offsetof(struct naproxy_events, head)": page.RingHead.head.offset,
-    "offsetof(struct naproxy_events, count)": page.RingHead.count.offset,
-}
-
-
-def constants() -> dict[str, int]:
-    """Return what Python has for each constant of the header, and for its own enumerations."""
-    text = HEADER.read_text()
-    defined = set(re.findall(r"^#define\s+(NAPROXY_\w+)\s+\S", text, re.M))
-    defined |= set(re.findall(r"^\t(NAPROXY_\w+)\s*=", text, re.M))
-    defined -= {"NAPROXY_PAGE_H_INCLUDED", *ENUMERATIONS, *OTHERS}
-    single = {name: getattr(page, name.removeprefix("NAPROXY_")) for name in defined}
-    return (
-        single
-        | OTHERS
-        | {
-            name: kind[re.sub("NAPROXY_(WAKE_|RULE_|LISTEN_)?", "", name)]
-            for name, kind in ENUMERATIONS.items()
-        }
-    )
 
 
 def said_by_c(
@@ -79,8 +46,14 @@ def said_by_c(
 
 
 def test_the_page_in_python_is_the_page_in_c(tmp_path: Path) -> None:
-    expected = constants()
-    assert len(expected) > 100
+    text = HEADER.read_text()
+    expected: dict[str, int] = {
+        f"NAPROXY_{name}": getattr(page_h, name)
+        for name in re.findall(r"^#define\s+NAPROXY_(\w+)[ \t]+\S", text, re.M)
+    }
+    for kind, begins in ENUMERATIONS.items():
+        expected |= {f"NAPROXY_{begins}{each.name}": each for each in kind}
+    assert set(re.findall(r"^\t(NAPROXY_\w+)\s*=", text, re.M)) <= set(expected)
     for name, structure in STRUCTURES.items():
         expected[f"sizeof(struct {name})"] = ctypes.sizeof(structure)
         for field, *_ in structure._fields_:
@@ -88,6 +61,19 @@ def test_the_page_in_python_is_the_page_in_c(tmp_path: Path) -> None:
             expected[f"offsetof(struct {name}, {field})"] = descriptor.offset
             expected[f"sizeof(((struct {name} *)0)->{field})"] = descriptor.size
     assert said_by_c(tmp_path, list(expected)) == expected
+
+
+def test_a_header_that_cannot_be_read_is_refused() -> None:
+    made = runpy.run_path(str(Path(__file__).parents[2] / "page_h.py"))
+    text = HEADER.read_text()
+    for good, bad in (
+        ("uint32_t\tmagic;", "double\tmagic;"),
+        ("NAPROXY_ASLEEP = 3,", "NAPROXY_ASLEEP,"),
+        ("#define NAPROXY_WINDOW\t\t10", '#define NAPROXY_WINDOW\t\t"ten"'),
+    ):
+        assert good in text
+        with pytest.raises(made["HeaderError"]):
+            made["made_of"](text.replace(good, bad))
 
 
 @pytest.fixture
