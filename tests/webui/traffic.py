@@ -58,12 +58,11 @@ class Traffic:
 
     def __enter__(self) -> Self:
         self._page = Page(self._run_dir)
+        size = ctypes.sizeof(page_h.Events)
         self._ring = page.map_file(
             self._run_dir / "events",
-            page.EVENTS_SIZE,
-            struct.pack(
-                "=IIII", page_h.EVENTS_MAGIC, page_h.PAGE_VERSION, page.EVENTS_SIZE, page_h.EVENTS
-            ),
+            size,
+            struct.pack("=IIII", page_h.EVENTS_MAGIC, page_h.PAGE_VERSION, size, page_h.EVENTS),
             group="",
         )
         self._head = RingHead.from_buffer(self._ring)
