@@ -128,6 +128,7 @@ GIVEN = {
     "password_file": "/etc/naproxy/bmc",
     "fingerprint": "ab" * 32,
     "domain": "web",
+    "entity": "sensor.server_power",
     "token_file": "/etc/naproxy/proxmox",
     "node": "pve",
     "vmid": 100,
