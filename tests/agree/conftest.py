@@ -1,5 +1,5 @@
 """The office's fixtures, as the end-to-end tests have them."""
 
-from tests.e2e.conftest import office, settled, shared
+from tests.e2e.conftest import office, shared
 
-__all__ = ["office", "settled", "shared"]
+__all__ = ["office", "shared"]
