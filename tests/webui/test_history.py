@@ -106,7 +106,7 @@ def test_states_are_told_by_keyboard_with_reason_cause_and_what_was_drawn(
     for _ in range(60):
         seen.add(page.locator(".band-words").inner_text().replace("\xa0", " "))
         page.keyboard.press("ArrowRight")
-    assert any(re.search(r"Asleep.*, [1-9]\.?\d? W\)", words) for words in seen), seen
+    assert any(re.search(r"Asleep\s.*, [1-9]\.?\d? W\)", words) for words in seen), seen
     assert any("Caused by" in words for words in seen)
     assert sum("Why: " in words for words in seen) > 3
     before = strip.get_attribute("viewBox")

@@ -376,6 +376,7 @@ def test_a_part_of_the_website_is_refused_a_rule_that_says_nothing_then_has_one(
     field(page, "cache_rule.+.asleep").select_option("yes")
     page.locator("form[data-add] button[type=submit]").click()
     expect(page.locator("table td", has_text="everything")).to_be_visible()
+    page.locator("details", has=page.locator("form[data-add]")).locator("summary").click()
     field(page, "cache_rule.+.path").fill("/images/")
     field(page, "cache_rule.+.keep_s").fill("86400")
     page.locator("form[data-add] button[type=submit]").click()
@@ -479,6 +480,9 @@ def test_a_test_notification_says_what_became_of_it(page: WatchedPage, elsewhere
         "Nobody is told yet: fill in one of the ways above and save."
     )
     for path, words in (("good", "Webhook: sent"), ("bad", "HTTP status 403")):
+        way = page.locator("#way-webhook")
+        if way.get_attribute("open") is None:
+            way.locator("summary").click()
         field(page, "notify.webhook").fill(f"http://{elsewhere}/{path}")
         save(page)
         # The page begins anew then, and shows no secret.
@@ -492,6 +496,7 @@ def test_a_test_notification_says_what_became_of_it(page: WatchedPage, elsewhere
 def test_a_token_that_would_go_unencrypted_is_warned_of(page: WatchedPage) -> None:
     page.goto("/settings/notifications")
     warning = page.locator("[data-consequence=in_clear]")
+    page.locator("#way-webhook summary").click()
     field(page, "notify.webhook").fill("http://192.0.2.9/hook")
     expect(warning).to_be_hidden()
     field(page, "notify.webhook_token").fill("hush")
