@@ -406,7 +406,7 @@ def read(
         ("inhibitors", rules.inhibitors and systemd, lambda: read_inhibitors(run)),
         ("users", rules.logged_in_users, lambda: read_users(run, systemd)),
         ("load", rules.load_above is not None, lambda: read_load(root)),
-        ("gpus", rules.gpu_above is not None, lambda: read_gpus(run, root)),
+        ("gpus", rules.gpu_above is not None, lambda: read_gpus(root)),
         ("connections", rules.connections_except_ports is not None, lambda: read_tcp(root)),
         ("flows", bool(watched.udp), lambda: read_flows(run, root, frozenset(watched.udp))),
         ("processes", bool(rules.processes), lambda: read_processes(root)),
@@ -472,33 +472,16 @@ def read_load(root: Path) -> float:
     return float((root / "proc/loadavg").read_text().split()[0])
 
 
-_NVIDIA: Final = [
-    *("nvidia-smi", "--query-gpu=index,utilization.gpu", "--format=csv,noheader,nounits"),
-]
-
-
-def read_gpus(run: Run, root: Path) -> tuple[tuple[str, float], ...]:
+def read_gpus(root: Path) -> tuple[tuple[str, float], ...]:
     """Return graphics processors by name, and the percent of their time that they compute.
 
-    The kernel's amdgpu tells it in sysfs; of NVIDIA's its own tool does, where it is installed.
+    The kernel's amdgpu tells it. NVIDIA's tool needs devices that the service does not see.
     """
     found = []
     for file in sorted((root / "sys/class/drm").glob("card*/device/gpu_busy_percent")):
         # One that sleeps does not say.
         with contextlib.suppress(OSError):
             found.append((file.parts[-3], float(file.read_text())))
-    try:
-        said = run(_NVIDIA)
-    except FileNotFoundError:
-        return tuple(found)
-    except subprocess.CalledProcessError as error:
-        if "No devices were found" in f"{error.stdout}{error.stderr}":
-            return tuple(found)
-        raise
-    for line in said.splitlines():
-        index, percent = line.split(",")
-        if "N/A" not in percent:  # "[N/A]", "[Not Supported]": such as old ones
-            found.append((f"nvidia{index.strip()}", float(percent)))
     return tuple(found)
 
 
