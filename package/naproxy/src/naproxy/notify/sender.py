@@ -16,16 +16,17 @@ from urllib3.exceptions import HTTPError, MaxRetryError
 
 from naproxy.core.processes import why
 from naproxy.core.reason import Reason, WrongError
-from naproxy.notify import channels
+from naproxy.notify import channels, http_send, smtp_send
 
 JOB: Final = "NAPROXY_NOTIFY"
 _MOST_MEMORY: Final = 128 << 20
+_BY: Final = channels.SendBy(http=http_send.send, mail=smtp_send.send)
 
 
 def send(job: Mapping[str, Any]) -> Reason | None:
     """Send; return why not."""
     try:
-        channels.module(job["channel"]).send(job["settings"], job["letter"])
+        channels.module(job["channel"]).send(job["settings"], job["letter"], _BY)
     except WrongError as error:
         return error.reason
     except MaxRetryError as error:

@@ -2,15 +2,17 @@
 
 A module has `Settings`, its own keys of `[notify]`; `ON`, the key that is empty where nobody is
 told so; `SENT`, the key of what is sent along; `TO`, the keys that say where that goes; and
-`send(settings, letter)`, which raises WrongError, OSError or HTTPError. It may have
-`conflicts(settings)`. What sends is loaded by the process that sends, not by the controller.
+`send(settings, letter, send_by)`, which raises WrongError, OSError or HTTPError. It may have
+`conflicts(settings)`. Whoever reads the configuration loads all of them, so none imports a library
+that sends: the process that sends gives it.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Final
 
@@ -20,11 +22,20 @@ from naproxy.core.schema import fits, or_empty
 is_url: Final = or_empty(fits(r"https?://[!-~]{1,500}", Reason("config.url")))
 
 
+@dataclass(frozen=True)
+class SendBy:
+    """How a letter leaves the box."""
+
+    http: Callable[..., None]
+    """`http_send.send`."""
+    mail: Callable[[Mapping[str, Any], Mapping[str, Any]], None]
+    """`smtp_send.send`."""
+
+
 @cache
 def names() -> tuple[str, ...]:
     """Return the names of all ways, in alphabetical order."""
-    found = (each.name for each in pkgutil.iter_modules(__path__))
-    return tuple(sorted(name for name in found if not name.startswith("_")))
+    return tuple(sorted(each.name for each in pkgutil.iter_modules(__path__)))
 
 
 def module(name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import Problem, fits, is_host, option, or_empty
+from naproxy.notify.channels import SendBy
 
 ON: Final = "mail_to"
 TO: Final = ("smtp_host", "smtp_port", "smtp_security")
@@ -51,8 +52,6 @@ def conflicts(settings: Any) -> Iterator[Problem]:
         yield Problem("notify.smtp_security", Reason("config.smtp_in_clear"))
 
 
-def send(settings: Mapping[str, Any], letter: Mapping[str, Any]) -> None:
+def send(settings: Mapping[str, Any], letter: Mapping[str, Any], send_by: SendBy) -> None:
     """Hand it to the mail server."""
-    from naproxy.notify.channels import _smtp  # noqa: PLC0415 - the controller sends nothing
-
-    _smtp.send(settings, letter)
+    send_by.mail(settings, letter)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import Problem, fits, option, or_empty
-from naproxy.notify.channels import is_url
+from naproxy.notify.channels import SendBy, is_url
 
 ON: Final = "matrix_server"
 TO: Final = ("matrix_server",)
@@ -44,15 +44,13 @@ def conflicts(settings: Any) -> Iterator[Problem]:
             yield Problem(f"notify.{key}", Reason("config.matrix_lacks"))
 
 
-def send(settings: Mapping[str, Any], letter: Mapping[str, Any]) -> None:
+def send(settings: Mapping[str, Any], letter: Mapping[str, Any], send_by: SendBy) -> None:
     """Send it. The server takes a letter that it has already for the same."""
-    from naproxy.notify.channels import _http  # noqa: PLC0415 - the controller sends nothing
-
     text = f"{letter['title']}\n\n{letter['text']}"
     same = hashlib.sha256(f"{letter['t_s']} {text}".encode()).hexdigest()[:32]
     server = settings["matrix_server"].rstrip("/")
     room = quote(settings["matrix_room"], safe="")
-    _http.send(
+    send_by.http(
         f"{server}/_matrix/client/v3/rooms/{room}/send/m.room.message/{same}",
         {"msgtype": "m.text", "body": text},
         token=settings["matrix_token"],

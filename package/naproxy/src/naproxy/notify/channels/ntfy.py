@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import fits, option, or_empty
+from naproxy.notify.channels import SendBy
 
 ON: Final = "ntfy"
 TO: Final = ("ntfy",)
@@ -30,11 +31,9 @@ class Settings:
     ntfy_token: str = option("Access token of the ntfy server", "", high=256, secret=True)
 
 
-def send(settings: Mapping[str, Any], letter: Mapping[str, Any]) -> None:
+def send(settings: Mapping[str, Any], letter: Mapping[str, Any], send_by: SendBy) -> None:
     """Publish it."""
-    from naproxy.notify.channels import _http  # noqa: PLC0415 - the controller sends nothing
-
     base, _, topic = settings["ntfy"].rpartition("/")
     priority = 4 if letter["event"] in _URGENT else 3
     said = {"topic": topic, "title": letter["title"], "message": letter["text"]}
-    _http.send(f"{base}/", {**said, "priority": priority}, token=settings["ntfy_token"])
+    send_by.http(f"{base}/", {**said, "priority": priority}, token=settings["ntfy_token"])

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from naproxy.core.reason import Reason
 from naproxy.core.schema import Problem, fits, option, or_empty
+from naproxy.notify.channels import SendBy
 
 ON: Final = "telegram_chat"
 TO: Final = ()
@@ -41,10 +42,8 @@ def conflicts(settings: Any) -> Iterator[Problem]:
         yield Problem("notify.telegram_token", Reason("config.telegram_token"))
 
 
-def send(settings: Mapping[str, Any], letter: Mapping[str, Any]) -> None:
+def send(settings: Mapping[str, Any], letter: Mapping[str, Any], send_by: SendBy) -> None:
     """Send it, as plain text."""
-    from naproxy.notify.channels import _http  # noqa: PLC0415 - the controller sends nothing
-
     text = f"{letter['title']}\n\n{letter['text']}"[:_MOST]
     said = {"chat_id": settings["telegram_chat"], "text": text}
-    _http.send(f"{SERVER}/bot{settings['telegram_token']}/sendMessage", said)
+    send_by.http(f"{SERVER}/bot{settings['telegram_token']}/sendMessage", said)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from naproxy.core.schema import option
-from naproxy.notify.channels import is_url
+from naproxy.notify.channels import SendBy, is_url
 
 ON: Final = "webhook"
 TO: Final = ("webhook",)
@@ -31,10 +31,8 @@ class Settings:
     )
 
 
-def send(settings: Mapping[str, Any], letter: Mapping[str, Any]) -> None:
+def send(settings: Mapping[str, Any], letter: Mapping[str, Any], send_by: SendBy) -> None:
     """Post all that is known of it."""
-    from naproxy.notify.channels import _http  # noqa: PLC0415 - the controller sends nothing
-
     names = ("event", "t_s", "title", "text", "reason")
     said = {"box": socket.gethostname(), **{name: letter[name] for name in names}}
-    _http.send(settings["webhook"], said, token=settings["webhook_token"])
+    send_by.http(settings["webhook"], said, token=settings["webhook_token"])
