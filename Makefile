@@ -79,14 +79,14 @@ BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
-test: build ## everything but what is marked long, 16 to 40 minutes on two cores
+test: build ## run all tests but those marked long: 26 minutes on two cores when it was measured
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
 	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
 	    $(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS) || \
 	    { echo "What failed, and how to run just that again:"; $(PYTHON) tests/failures.py $(BUILD)/test.log; exit 1; }
 
-test-all: ## test with what is marked long, then test-measure; its duration was not measured
+test-all: ## run the tests marked long too, and test-measure; nobody has measured how long it takes
 	@$(MAKE) --no-print-directory test LONG=1
 	@$(MAKE) --no-print-directory test-measure
 

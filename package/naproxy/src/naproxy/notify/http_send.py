@@ -1,4 +1,4 @@
-"""What ways by HTTP have in common."""
+"""Sends JSON by HTTP, for the notification channels that need it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,9 @@ class Settings(meter.PolledSettings):
     driver: str = option("homeassistant: a sensor of power in Home Assistant", "homeassistant")
     host: str = option("Home Assistant's address or host name", check=meter.is_host_or_address)
     port: int = option("Its port", 8123, low=1, high=65535)
-    tls: bool = option("It is asked by HTTPS; its certificate must be trusted", False)
+    tls: bool = option(
+        "Use HTTPS to reach Home Assistant; the box must trust its certificate", False
+    )
     entity: str = option("The sensor's entity ID, such as sensor.server_power", check=_is_entity)
     token_file: str = option("File with a long-lived access token", check=is_absolute, holds=_TOKEN)
 
