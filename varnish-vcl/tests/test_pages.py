@@ -62,6 +62,13 @@ def texts(language: str) -> dict[str, str]:
     return dict(generate.read_catalogue(locale / language / "LC_MESSAGES/pages.po"))
 
 
+def test_german_has_each_text_and_no_language_has_another() -> None:
+    english = texts("en").keys()
+    assert texts("de").keys() == english
+    for language in (each.name for each in (ROOT / "varnish-vcl/locale").iterdir()):
+        assert texts(language).keys() <= english, language
+
+
 def test_every_text_of_every_language_is_in_the_output() -> None:
     output = generate.render(PAGES)
     for language in (each.name for each in (ROOT / "varnish-vcl/locale").iterdir()):
