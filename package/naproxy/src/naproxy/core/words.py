@@ -34,11 +34,11 @@ _MOST: Final = 1e12
 
 
 @cache
-def catalogue(language: str, domain: str, folder: Path) -> gettext.NullTranslations:
+def _catalogue(language: str) -> gettext.NullTranslations:
     """Return the texts of a language; what it lacks is English."""
-    found = gettext.translation(domain, folder, [language], fallback=True)
+    found = gettext.translation("naproxy", FOLDER, [language], fallback=True)
     if language != DEFAULT:
-        found.add_fallback(catalogue(DEFAULT, domain, folder))
+        found.add_fallback(_catalogue(DEFAULT))
     return found
 
 
@@ -54,7 +54,7 @@ def words(reason: Reason, language: str = DEFAULT, where: tzinfo | None = None) 
     What does not fit the catalogue, as from another version, is told as it is.
     """
     # The text of no code is the catalogue's header.
-    text = catalogue(language, "naproxy", FOLDER).gettext(reason.code) if reason.code else ""
+    text = _catalogue(language).gettext(reason.code) if reason.code else ""
     values = {name: _value(name, value, language, where) for name, value in reason.params.items()}
     for old, now in _MOMENTS.items():
         if old in values:
