@@ -322,6 +322,7 @@ def table(raw: dict[str, Any]) -> str:
 
 def prepared(office: Office) -> Bench:
     """Start the box, and fill its cache for both schemes."""
+    office.box.optimised = True
     office.box.start()
     office.box.await_state("awake")
     work = office.directory / "bench"

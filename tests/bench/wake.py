@@ -125,6 +125,7 @@ def main() -> None:
     """Measure, and write what was measured."""
     output = output_path()
     with Office(board=QUICK) as office:
+        office.box.optimised = True
         office.box.start()
         office.box.await_state("awake")
         idle = [one_cycle(office, n) for n in range(CYCLES)]

@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.clients import ask, fresh
 from tests.e2e.clock import Clock
 from tests.simulator.office import Office, Settings
-from tests.simulator.office.box import UNOPTIMISED, VMOD
+from tests.simulator.office.box import VMOD
 from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
 from tests.simulator.office.server import Site
 
@@ -38,7 +38,6 @@ def shared(request: pytest.FixtureRequest) -> Iterator[Office]:
     site: Site | None = getattr(request.module, "SITE", None)
     logs = ROOT / "build/e2e" / request.module.__name__.rpartition(".")[2]
     with Office(keep=logs, board=QUICK, site=site) as office:
-        office.box.varnish_arguments += UNOPTIMISED
         office.box.start(**config)
         yield office
 

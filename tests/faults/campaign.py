@@ -14,7 +14,6 @@ from tests.faults.kinds import ASLEEP, AWAKE, FALLING, FAULTS, WAKING, Fault, Sc
 from tests.faults.visitors import Visitors
 from tests.faults.watch import Watch, shown
 from tests.simulator.office import Office, Settings
-from tests.simulator.office.box import UNOPTIMISED
 from tests.simulator.office.namespace import ROOT, wait_for
 
 QUICK = Settings(sleep_s=0.2, wake_s=0.2)
@@ -163,7 +162,6 @@ class Campaign:
 def campaign(seed: int, logs: Path = ROOT / "build/faults") -> Iterator[Campaign]:
     """Make an office, and a box whose clock can step and whose disk can be full."""
     with Office(keep=logs, board=QUICK) as office, small_disk(office.box.data_dir):
-        office.box.varnish_arguments += UNOPTIMISED
         office.box.start(**CONFIG)
         office.box.stop()
         scene = Scene(office, Clock(office.directory))

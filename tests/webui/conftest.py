@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import (
@@ -25,12 +23,11 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.simulator.past.cached import USUAL_DAYS
 from tests.webui import people
 from tests.webui.people import GERMAN, PASSWORD, USER, VIEWER
 from tests.webui.stage import Stage
 
-DAYS = max(30, datetime.now(ZoneInfo("Europe/Zurich")).day + 1)
-"""Of history: there must be something of the month before, also on the 31st."""
 FEW_DAYS = 0.1
 """Enough where nobody looks at the past; the longer, the longer it is made."""
 CHROMIUM = "/usr/bin/chromium-headless-shell"
@@ -137,8 +134,8 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
-    """The web interface with a month of history, and visitors who come."""
-    with Stage(days=DAYS) as started:
+    """The web interface with two weeks of history, and visitors who come."""
+    with Stage(days=USUAL_DAYS) as started:
         yield started
 
 

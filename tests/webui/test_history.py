@@ -19,7 +19,8 @@ from naproxy.history.tables import key
 from playwright.sync_api import Browser, expect
 
 from tests.simulator.office.namespace import wait_for
-from tests.webui.conftest import DAYS, OpenPage, Pages, WatchedPage
+from tests.simulator.past.cached import USUAL_DAYS
+from tests.webui.conftest import OpenPage, Pages, WatchedPage
 from tests.webui.looks import clean, jumps, open_all, settle, too_small
 from tests.webui.stage import Stage
 from tests.webui.story import Story
@@ -298,7 +299,7 @@ def test_nothing_jumps_and_everything_can_be_hit(open_page: OpenPage, size: Any)
 @pytest.fixture(scope="module")
 def quiet_stage() -> Iterator[Stage]:
     """Nobody comes but those whom a test sends."""
-    with Stage(days=DAYS, visitors=False, quick=True) as started:
+    with Stage(days=USUAL_DAYS, visitors=False, quick=True) as started:
         yield started
 
 

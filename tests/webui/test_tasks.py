@@ -6,10 +6,14 @@ test_update.
 
 from __future__ import annotations
 
-import pytest
-from playwright.sync_api import expect
+from collections.abc import Iterator
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
-from tests.webui.conftest import OpenPage, WatchedPage, log_in
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.webui.conftest import OpenPage, Pages, WatchedPage, log_in
 from tests.webui.settings import config, saved, server
 from tests.webui.stage import Stage
 from tests.webui.story import Story
@@ -37,7 +41,19 @@ def test_it_is_kept_awake_for_a_backup_on_fridays(page: WatchedPage, stage: Stag
     assert server(stage)["awake"]["hours"] == ["fri 20:00-22:30"]
 
 
-def test_what_last_month_saved_is_seen(page: WatchedPage) -> None:
+@pytest.fixture
+def old_page(browser: Browser) -> Iterator[WatchedPage]:
+    """One with something of the month before, also on the 31st."""
+    days = datetime.now(ZoneInfo("Europe/Zurich")).day + 1
+    with Stage(days=days, visitors=False) as stage:
+        pages = Pages(browser, stage)
+        yield pages.open()
+        pages.end()
+
+
+@pytest.mark.long
+def test_what_last_month_saved_is_seen(old_page: WatchedPage) -> None:
+    page = old_page
     with Story(page, "see what last month saved") as story:
         story.to("Savings")
         story.press("Month")

@@ -31,14 +31,13 @@ from tests.simulator.office.box import ADDRESS, HOST
 from tests.simulator.office.namespace import ROOT, OfficeError
 from tests.simulator.office.office import VISITORS
 from tests.simulator.office.plug import Plug
-from tests.simulator.past.cached import Making
+from tests.simulator.past.cached import USUAL_DAYS, Making
 from tests.webui.people import PASSWORD, USER
 
 DEMO = Settings(min_awake_s=10.0, fraction=1.0)
 """The thesis' rule, made impatient."""
 _THESIS = Settings()
 _DAY_S = 86400.0
-PAST_DAYS = 30
 _TICK_S = 0.1
 _LAST_S = 70.0
 """The visitors' own patience ends at 60 s."""
@@ -59,7 +58,7 @@ def main() -> int:
     screen = Screen()
     past: Making | None = None
     try:
-        past = Making(PAST_DAYS)
+        past = Making(USUAL_DAYS)
         stretch = choose(options.log, DEMO, options.duration or _DAY_S)
         interrupt.check()
         return _run(stretch, options, past, screen, interrupt)
@@ -88,7 +87,7 @@ def _run(
     with Office(site=stretch.site()) as office, _plug(office) as plug:
         try:
             if not past.ready:
-                screen.say(f"Making the box's last {PAST_DAYS} days, for the web interface.")
+                screen.say(f"Making the box's last {USUAL_DAYS} days, for the web interface.")
             while not past.ready:
                 interrupt.check()
                 time.sleep(_TICK_S)

@@ -37,6 +37,7 @@ def test_table_shows_the_saving_with_and_without_the_box() -> None:
     assert rows["404"] == ["0", "0"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="an office needs root")
 def test_five_configurations_on_the_same_requests() -> None:
     done = subprocess.run(

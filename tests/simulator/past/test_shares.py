@@ -34,7 +34,8 @@ START_S: Final = 1_794_700_800.0  # a Sunday, 0:00 UTC
 DAY_S: Final = 86400.0
 DAYS: Final = 2
 """Each of them begins with new shares."""
-WEEK: Final = 7
+SOME: Final = 3
+"""Days with visitors."""
 CONFIG: Final = """
 [[server]]
 id = "web"
@@ -238,9 +239,9 @@ STRATEGIES: Final = {
     "a silent WebSocket": (3600.0, 8 * DAY_S, ITSELF),
     "a page each minute": (60.0, 0.2, ITSELF),
     "a page each ten minutes": (600.0, 0.2, ITSELF),
-    "a byte every 3 s as a robot, and pages": (59.0, 58.0, BOTH),
+    "a byte every 3 s as a robot, and pages": (299.0, 298.0, BOTH),
     "woken again and again": (150.0, 0.2, ITSELF),
-    "many at once": (60.0, 900.0, BOTH),
+    "many at once": (300.0, 900.0, BOTH),
 }
 FIRST_S: Final = 7200 + 120.0
 """Of a server that nobody has asked for yet the box does not know why it is awake."""
@@ -264,7 +265,7 @@ def test_an_unknown_program_keeps_it_awake_for_ten_minutes_a_day(
     assert lived.spent == {ADDRESS}
 
 
-@pytest.mark.parametrize("rule", [PATIENT, USUAL])
+@pytest.mark.parametrize("rule", [PATIENT, pytest.param(USUAL, marks=pytest.mark.long)])
 def test_robots_of_many_networks_keep_it_awake_for_ten_minutes_a_day_together(
     tmp_path: Path, rule: str
 ) -> None:
@@ -306,7 +307,7 @@ def test_without_shares_a_page_each_ten_minutes_keeps_it_awake(tmp_path: Path) -
 def visits() -> list[Doing]:
     """Twenty visitors a day from anywhere, who read a few pages each."""
     dice, found = random.Random(3), []
-    for number in range(20 * WEEK):
+    for number in range(20 * SOME):
         t_s = number // 20 * DAY_S + dice.uniform(8, 18) * 3600
         for _ in range(5):
             found.append(Doing(t_s, 0.2, 1000 + number, 5000 + number))
@@ -316,19 +317,21 @@ def visits() -> list[Doing]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Lived:
-    return live(tmp_path_factory.mktemp("undisturbed"), USUAL, visits(), WEEK)
+    return live(tmp_path_factory.mktemp("undisturbed"), USUAL, visits(), SOME)
 
 
-@pytest.mark.parametrize("name", ["a silent WebSocket", "woken again and again"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("a silent WebSocket", marks=pytest.mark.long), "woken again and again"]
+)
 def test_visitors_beside_a_stranger_are_served_as_without_him(
     tmp_path: Path, name: str, undisturbed: Lived
 ) -> None:
     attack = over_and_over(*STRATEGIES[name])
-    lived = live(tmp_path, USUAL, heapq.merge(attack, visits()), WEEK)
+    lived = live(tmp_path, USUAL, heapq.merge(attack, visits()), SOME)
     served = lived.waited_s.keys() - {ADDRESS}
     assert lived.spent == {ADDRESS}
     assert served == undisturbed.waited_s.keys()
-    assert lived.awake_s <= undisturbed.awake_s + WEEK * (600 + EXCESS_S)
+    assert lived.awake_s <= undisturbed.awake_s + SOME * (600 + EXCESS_S)
     assert sum(waits(lived)) <= sum(waits(undisturbed))
 
 
