@@ -63,6 +63,7 @@ def claim(page: Any, front: Front) -> None:
     page.wait_for_url(lambda url: "/claim" not in url)
 
 
+@pytest.mark.long
 def test_a_server_that_is_slow_to_show_its_key_makes_no_second_code(
     page: WatchedPage, front: Front
 ) -> None:

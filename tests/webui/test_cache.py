@@ -51,6 +51,7 @@ def test_the_guide_looks_at_the_website_and_writes_what_is_chosen(
     ]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("awake")
 def test_the_guide_fits_a_phone_in_german(open_page: OpenPage) -> None:
     page = open_page("/setup/again/cache?server=web", size="narrow", language="de", scheme="dark")
@@ -67,6 +68,7 @@ def test_a_server_that_sleeps_is_not_woken_to_be_looked_at(page: WatchedPage, st
         assert stage.state() == "asleep"
 
 
+@pytest.mark.long
 def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stage) -> None:
     page.goto("/settings/cache")
     at = "server.web.cache"
@@ -91,6 +93,7 @@ def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stag
     }
 
 
+@pytest.mark.long
 def test_a_cookie_that_would_be_every_cookie_is_refused_beside_its_field(
     page: WatchedPage, stage: Stage
 ) -> None:
@@ -103,6 +106,7 @@ def test_a_cookie_that_would_be_every_cookie_is_refused_beside_its_field(
     assert server(stage)["cache"]["cookies"] == []
 
 
+@pytest.mark.long
 def test_a_part_of_the_cache_is_emptied(page: WatchedPage) -> None:
     asked: list[Any] = []
 

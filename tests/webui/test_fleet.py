@@ -47,6 +47,7 @@ def test_a_fleets_server_is_set_with_the_keyboard_and_its_token_never_shown(
     expect(key(page, "token")).to_have_value("")
 
 
+@pytest.mark.long
 def test_what_cannot_be_is_refused_beside_its_field(page: WatchedPage, stage: Stage) -> None:
     page.watch.allow("status of 422")
     before = stage.config_file.read_bytes()
@@ -73,6 +74,7 @@ def test_what_cannot_be_is_refused_beside_its_field(page: WatchedPage, stage: St
     assert stage.config_file.read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_token_cannot_be_forgotten_while_there_is_a_server(
     page: WatchedPage, stage: Stage
 ) -> None:

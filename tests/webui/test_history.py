@@ -96,6 +96,7 @@ def test_power_and_states_share_one_axis(page: WatchedPage) -> None:
     assert max(map(abs, area)) <= 1.5
 
 
+@pytest.mark.long
 def test_states_are_told_by_keyboard_with_reason_cause_and_what_was_drawn(
     page: WatchedPage,
 ) -> None:
@@ -117,6 +118,7 @@ def test_states_are_told_by_keyboard_with_reason_cause_and_what_was_drawn(
     expect(page.locator(f"#{chosen}")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.long
 def test_every_change_has_its_line(page: WatchedPage) -> None:
     show(page, f"/history?tab=decisions&view=day&day={yesterday()}")
     rows = page.locator("#changes .line")
@@ -138,6 +140,7 @@ def test_every_change_has_its_line(page: WatchedPage) -> None:
     assert abs(rows.count() - changes) <= 1
 
 
+@pytest.mark.long
 def test_the_history_is_clean_with_everything_open(open_page: OpenPage) -> None:
     page = open_page(size="phone", scheme="dark")
     for tab in TABS:
@@ -146,6 +149,7 @@ def test_the_history_is_clean_with_everything_open(open_page: OpenPage) -> None:
         clean(page)
 
 
+@pytest.mark.long
 def test_a_viewer_is_not_offered_rules(viewer: WatchedPage) -> None:
     show(viewer, "/history?view=month&tab=wakes")
     viewer.locator("#ledger .line").first.wait_for()
@@ -175,6 +179,7 @@ def test_only_the_tab_that_is_shown_is_asked_for(page: WatchedPage) -> None:
     expect(page.locator("#decisions")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_a_tab_is_a_link_that_keeps_the_time(page: WatchedPage) -> None:
     show(page, "/history?view=month&tab=decisions")
     page.locator("#decisions .line").first.wait_for()
@@ -184,6 +189,7 @@ def test_a_tab_is_a_link_that_keeps_the_time(page: WatchedPage) -> None:
     assert shown(page) == {"view": "month", "tab": "wakes"}
 
 
+@pytest.mark.long
 def test_lines_are_one_stop_of_the_tab_key(page: WatchedPage) -> None:
     show(page, "/history?view=week&tab=decisions")
     page.locator("#decisions .line").first.wait_for()
@@ -199,6 +205,7 @@ def test_lines_are_one_stop_of_the_tab_key(page: WatchedPage) -> None:
     expect(second.locator("summary")).to_be_focused()
 
 
+@pytest.mark.long
 def test_who_wakes_it_is_told_by_each_kind(page: WatchedPage) -> None:
     show(page, "/history?tab=wakes&view=month")
     for name, sample in (
@@ -240,6 +247,7 @@ def test_dragging_looks_closer_and_there_is_a_way_back(page: WatchedPage) -> Non
     assert "from" not in shown(page)
 
 
+@pytest.mark.long
 def test_the_wheel_looks_closer_with_ctrl_only(page: WatchedPage) -> None:
     show(page, "/history?view=week")
     page.mouse.move(*middle(page, "#power .chart-area", 0.5))
@@ -254,6 +262,7 @@ def test_the_wheel_looks_closer_with_ctrl_only(page: WatchedPage) -> None:
     page.wait_for_url("**from=**")
 
 
+@pytest.mark.long
 def test_two_fingers_look_closer(phone: WatchedPage) -> None:
     show(phone, "/history?view=week")
     x, y = middle(phone, "#power .chart-area", 0.6)
@@ -270,6 +279,7 @@ def test_two_fingers_look_closer(phone: WatchedPage) -> None:
     phone.wait_for_url("**from=**")
 
 
+@pytest.mark.long
 def test_the_brush_is_moved_by_keyboard(page: WatchedPage) -> None:
     show(page, "/history?view=week")
     end = page.get_by_role("slider", name="To")
@@ -284,6 +294,7 @@ def test_the_brush_is_moved_by_keyboard(page: WatchedPage) -> None:
     expect(page.get_by_role("button", name="Show all")).to_be_disabled()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [pytest.param("desktop", marks=pytest.mark.long), "phone"])
 def test_nothing_jumps_and_everything_can_be_hit(open_page: OpenPage, size: Any) -> None:
     page = open_page(size=size)
@@ -378,6 +389,7 @@ def test_what_came_from_the_network_is_text(quiet_page: WatchedPage, quiet_stage
     assert "owned" not in page.title()
 
 
+@pytest.mark.long
 def test_the_ledger_is_searched(quiet_page: WatchedPage, quiet_stage: Stage) -> None:
     page = quiet_page
     come(quiet_stage, path="/needle.txt", agent="Probe/1")

@@ -197,6 +197,7 @@ def test_what_is_wrong_is_said_beside_the_field_it_is_about(
     assert ids(stage) == []
 
 
+@pytest.mark.long
 def test_a_file_with_all_and_a_password_takes_the_place_of_the_old_one(
     open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
@@ -213,6 +214,7 @@ def test_a_file_with_all_and_a_password_takes_the_place_of_the_old_one(
     assert ids(stage) == ["main"]
 
 
+@pytest.mark.long
 def test_a_second_one_for_the_same_names_is_asked_about(
     open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
@@ -231,6 +233,7 @@ def test_a_second_one_for_the_same_names_is_asked_about(
     assert ids(stage) == ["main"]
 
 
+@pytest.mark.long
 def test_one_that_visitors_need_is_removed_after_two_questions(
     open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
@@ -248,6 +251,7 @@ def test_one_that_visitors_need_is_removed_after_two_questions(
     assert ids(stage) == []
 
 
+@pytest.mark.long
 def test_what_only_the_box_s_https_has_goes_with_it(open_page: OpenPage, stage: Stage) -> None:
     change(stage, mode="box", redirect=True, hsts_s=3600)
     page = open_page(PATH)
@@ -259,6 +263,7 @@ def test_what_only_the_box_s_https_has_goes_with_it(open_page: OpenPage, stage: 
     assert (said["mode"], said["redirect"], said["hsts_s"]) == ("unused", False, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("size", "scheme"),
     [pytest.param("desktop", "light", marks=pytest.mark.long), ("narrow", "dark")],
@@ -326,6 +331,7 @@ def test_the_step_of_the_guide_proposes_what_the_look_found(
     assert kept["in_use_by"] == ["web"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chosen", ["through", "keep", None])
 def test_the_step_of_the_guide_leaves_what_nobody_changes(
     open_page: OpenPage, stage: Stage, chosen: str | None
@@ -387,6 +393,7 @@ def test_a_trial_says_that_it_works_and_changes_nothing(
     assert (stage.config_file.read_bytes(), ids(stage)) == (before, [])
 
 
+@pytest.mark.long
 @with_issuer
 def test_a_trial_of_a_name_that_leads_elsewhere_says_what_to_do(
     open_page: OpenPage, stage: Stage, elsewhere: str
@@ -401,6 +408,7 @@ def test_a_trial_of_a_name_that_leads_elsewhere_says_what_to_do(
     assert ids(stage) == []
 
 
+@pytest.mark.long
 @with_issuer
 def test_a_wrong_directory_is_said_in_words(
     open_page: OpenPage, stage: Stage, issuer: Pebble
@@ -444,6 +452,7 @@ def test_one_is_issued_shown_with_its_renewal_and_renewed_at_once(
     assert second["fingerprint"] != first["fingerprint"]
 
 
+@pytest.mark.long
 @with_issuer
 @pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_one_that_does_not_come_says_why_and_when_the_next_try_is(
@@ -462,6 +471,7 @@ def test_one_that_does_not_come_says_why_and_when_the_next_try_is(
     good(page)
 
 
+@pytest.mark.long
 def test_what_is_missing_is_said_beside_its_field_and_nothing_changes(
     open_page: OpenPage, stage: Stage
 ) -> None:
@@ -496,6 +506,7 @@ def test_what_is_missing_is_said_beside_its_field_and_nothing_changes(
     assert (stage.config_file.read_bytes(), ids(stage)) == (before, [])
 
 
+@pytest.mark.long
 def test_nothing_is_issued_for_a_website_that_the_box_does_not_serve(
     open_page: OpenPage,
 ) -> None:
@@ -504,6 +515,7 @@ def test_nothing_is_issued_for_a_website_that_the_box_does_not_serve(
     expect(form.locator("button[type=submit]:disabled")).to_have_count(2)
 
 
+@pytest.mark.long
 def test_the_server_s_way_says_what_to_paste_and_looks(open_page: OpenPage, stage: Stage) -> None:
     own = {"id": "main", "source": "server", "server": "web"}
     key = str(stage.directory / "ssh/certificate")
@@ -524,6 +536,7 @@ def test_the_server_s_way_says_what_to_paste_and_looks(open_page: OpenPage, stag
     assert [each["id"] for each in configured(stage)] == ["main"]
 
 
+@pytest.mark.long
 def test_one_from_the_server_is_configured_when_what_to_paste_is_asked_for(
     open_page: OpenPage, stage: Stage
 ) -> None:
@@ -542,6 +555,7 @@ def test_one_from_the_server_is_configured_when_what_to_paste_is_asked_for(
     assert (own["id"], own["source"], own["server"]) == ("from-web", "server", "web")
 
 
+@pytest.mark.long
 @with_issuer
 @pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_the_step_of_the_guide_has_one_issued(

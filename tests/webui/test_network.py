@@ -59,6 +59,7 @@ def test_a_fixed_address_of_ipv6_and_a_vlan_are_tried_and_kept(
     expect(page.get_by_label("VLAN")).to_have_value("7")
 
 
+@pytest.mark.long
 def test_the_clock_of_a_box_in_a_zone_unknown_to_the_browser_shows_utc(
     page: WatchedPage,
 ) -> None:

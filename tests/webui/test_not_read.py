@@ -28,6 +28,7 @@ def history(page: WatchedPage) -> WatchedPage:
     return page
 
 
+@pytest.mark.long
 def test_power_that_was_not_read_is_not_that_of_the_week_before(history: WatchedPage) -> None:
     page = history
     lose(page, "**/api/history/power*")
@@ -83,6 +84,7 @@ def test_changes_that_were_not_read_are_asked_for_again(history: WatchedPage) ->
     expect(card.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_week_of_traffic_that_was_not_read_is_not_the_month_before(page: WatchedPage) -> None:
     page.goto("/traffic")
     settle(page)
@@ -99,6 +101,7 @@ def test_a_week_of_traffic_that_was_not_read_is_not_the_month_before(page: Watch
     expect(page.locator("#trouble")).to_be_empty()
 
 
+@pytest.mark.long
 def test_a_search_for_meters_that_breaks_off_does_not_go_on_for_ever(page: WatchedPage) -> None:
     page.goto("/setup/again/meter")
     searching = page.locator("#searching")
@@ -110,6 +113,7 @@ def test_a_search_for_meters_that_breaks_off_does_not_go_on_for_ever(page: Watch
         expect(searching).to_be_hidden()
 
 
+@pytest.mark.long
 def test_a_box_that_does_not_come_back_is_not_said_to_be_there(open_page: OpenPage) -> None:
     page = open_page("/settings/system", own=True)
     settle(page)
@@ -125,6 +129,7 @@ def test_a_box_that_does_not_come_back_is_not_said_to_be_there(open_page: OpenPa
     expect(page.locator(".toast")).to_contain_text("has not answered for a minute")
 
 
+@pytest.mark.long
 def test_a_server_in_between_that_answers_for_the_box_is_said_beside_the_file(
     page: WatchedPage, tmp_path: Path
 ) -> None:

@@ -94,6 +94,7 @@ def test_the_chart_moves(now: OpenNow) -> None:
     wait_for(lambda: picture(page) != before, "the chart to move")
 
 
+@pytest.mark.long
 def test_the_chart_has_its_seconds_as_a_table(now: OpenNow) -> None:
     page = now()
     page.wait_for_selector("canvas")
@@ -126,6 +127,7 @@ def test_kept_awake_for_an_hour_and_let_go_again(now: OpenNow, stage: Stage) -> 
     assert stage.api("GET", "/v1/status")["servers"][0]["mode"] == "auto"
 
 
+@pytest.mark.long
 def test_kept_awake_until_a_time_of_the_offices_clocks_but_not_one_that_is_over(
     now: OpenNow, stage: Stage
 ) -> None:
@@ -168,6 +170,7 @@ def test_without_a_server_it_leads_to_the_setup(now: OpenNow) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("as_it_was")
 def test_two_servers_have_a_card_each(now: OpenNow, stage: Stage) -> None:
     second = stage.configuration()
@@ -182,6 +185,7 @@ def test_two_servers_have_a_card_each(now: OpenNow, stage: Stage) -> None:
     expect(card(page, "mail")).to_contain_text("no meter")
 
 
+@pytest.mark.long
 def test_three_servers_fit_a_phone_and_each_row_says_what_is_wrong(now: OpenNow) -> None:
     def three(said: Any) -> Any:
         (web,) = said["servers"]
@@ -197,6 +201,7 @@ def test_three_servers_fit_a_phone_and_each_row_says_what_is_wrong(now: OpenNow)
     clean(page)
 
 
+@pytest.mark.long
 def test_what_is_to_do_leads_there_and_can_be_dismissed_and_taken_back(now: OpenNow) -> None:
     page = now()
     todo = page.locator("#todo")
@@ -227,6 +232,7 @@ def test_the_live_log_has_what_happens_and_a_filter(now: OpenNow, stage: Stage) 
     expect(page.get_by_text("No line fits.")).to_be_visible()
 
 
+@pytest.mark.long
 def test_one_that_did_not_wake_may_sleep_again_when_somebody_looked(now: OpenNow) -> None:
     def tripped(said: Any) -> Any:
         said["servers"][0] |= {"armed": False, "tripped": True, "alert": "not up after 5 calls"}
@@ -241,6 +247,7 @@ def test_one_that_did_not_wake_may_sleep_again_when_somebody_looked(now: OpenNow
     assert any(each.endswith("/api/servers/web/arm") and "POST" in each for each in asked)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("as_it_was")
 def test_one_that_sleeps_by_itself_is_left_to_do_so_when_somebody_agrees(
     now: OpenNow, stage: Stage
@@ -258,6 +265,7 @@ def test_one_that_sleeps_by_itself_is_left_to_do_so_when_somebody_agrees(
     assert stage.api("GET", "/v1/config")["server"][0]["sleep"]["driver"] == "itself"
 
 
+@pytest.mark.long
 def test_appointments_and_calendar_are_told_with_their_times_and_what_is_wrong(
     now: OpenNow,
 ) -> None:
@@ -317,6 +325,7 @@ def test_the_home_page_is_few_requests_and_small(now: OpenNow) -> None:
     assert sum(loaded.values()) < 150_000, loaded
 
 
+@pytest.mark.long
 def test_a_phone_that_lost_its_network_is_told_so(now: OpenNow) -> None:
     page = now(size="phone", own=True)
     expect(card(page)).to_be_visible()

@@ -74,8 +74,16 @@ def test_page(open_page: OpenPage, path: str) -> None:
 @pytest.mark.parametrize("path", PAGES)
 def test_page_in_german_on_a_dark_phone(open_page: OpenPage, path: str) -> None:
     page = open_page(size="narrow", scheme="dark", language="de")
-    found = look_at_all(page, path, 375, 360)
+    far_away(page)
+    found = look_at(page, path, 375, 360)
     assert page.locator("html").get_attribute("lang") == "de"
+    assert found == [], "\n".join(found)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", PAGES)
+def test_what_hangs_below_a_page_in_german_on_a_dark_phone(open_page: OpenPage, path: str) -> None:
+    found = look_at_all(open_page(size="narrow", scheme="dark", language="de"), path, 375, 360)
     assert found == [], "\n".join(found)
 
 

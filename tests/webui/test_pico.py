@@ -98,6 +98,7 @@ def test_a_new_pico_becomes_a_meter_and_is_calibrated(
     expect(page.locator("[data-picos] .notice")).to_contain_text("100,000 before, 80,000 now")
 
 
+@pytest.mark.long
 def test_a_strangers_program_is_replaced_only_after_a_question(
     page: WatchedPage, bench: Bench
 ) -> None:
@@ -116,6 +117,7 @@ def test_a_strangers_program_is_replaced_only_after_a_question(
     expect(page.locator(".toast")).to_contain_text("runs on it")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("size", "language"), [pytest.param("desktop", "en", marks=pytest.mark.long), ("narrow", "de")]
 )

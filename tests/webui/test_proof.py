@@ -75,6 +75,7 @@ def test_powers_that_somebody_set_are_named_before_they_are_replaced(
     assert reckoned(stage) == measured(stage)
 
 
+@pytest.mark.long
 def test_powers_that_somebody_set_meanwhile_are_not_replaced_unseen(
     page: WatchedPage, stage: Stage
 ) -> None:
@@ -93,6 +94,7 @@ def test_powers_that_somebody_set_meanwhile_are_not_replaced_unseen(
     assert reckoned(stage)["on_w"] == 60
 
 
+@pytest.mark.long
 def test_a_plan_that_cannot_be_is_refused_beside_its_field(
     open_page: OpenPage, stage: Stage
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_plan_that_cannot_be_is_refused_beside_its_field(
     assert stage.api("GET", "/v1/servers/web/commission") == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_it_fits_a_narrow_screen(open_page: OpenPage, stage: Stage, language: str) -> None:
     put(stage, "server.web.power", on_w=1060.5, off_w=103.5)

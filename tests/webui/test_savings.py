@@ -52,6 +52,7 @@ def test_it_says_what_was_saved_and_how_sure_that_is(page: WatchedPage) -> None:
     expect(costs.last).to_contain_text("Idealised")
 
 
+@pytest.mark.long
 def test_another_rule_and_another_server_change_the_numbers(page: WatchedPage) -> None:
     open_savings(page)
     page.get_by_label("Rule", exact=True).select_option("timeout-30s")
@@ -65,6 +66,7 @@ def test_another_rule_and_another_server_change_the_numbers(page: WatchedPage) -
     expect(page.get_by_label("It wakes up within")).not_to_have_value("30")
 
 
+@pytest.mark.long
 def test_what_is_no_number_is_said_beside_its_field(page: WatchedPage) -> None:
     open_savings(page)
     page.get_by_label("Awake it draws").fill("plenty")
@@ -97,6 +99,7 @@ def _price(page: WatchedPage, price: str, co2: str) -> None:
     expect(page.locator(".toast", has_text="Saved")).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_price")
 def test_without_a_price_there_is_energy_only_and_where_to_enter_it(page: WatchedPage) -> None:
     open_savings(page)
@@ -117,6 +120,7 @@ def test_who_may_only_look_can_change_nothing(viewer: WatchedPage, page: Watched
     expect(viewer.locator("#more-act button")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_the_figures_are_a_file_to_keep(page: WatchedPage, tmp_path: Path) -> None:
     open_savings(page)
     page.locator("#exact > summary").click()
@@ -130,6 +134,7 @@ def test_the_figures_are_a_file_to_keep(page: WatchedPage, tmp_path: Path) -> No
     assert {row["policy"] for row in said["hindsight"]["rows"]} > {"teacher", "bound-reactive"}
 
 
+@pytest.mark.long
 def test_going_back_in_time_and_by_the_browser(page: WatchedPage) -> None:
     page.goto("/savings?view=week")
     settle(page)
@@ -147,6 +152,7 @@ def test_going_back_in_time_and_by_the_browser(page: WatchedPage) -> None:
     expect(page.locator("#energy .legend")).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("size", "scheme"),
     [pytest.param("desktop", "light", marks=pytest.mark.long), ("phone", "dark")],
@@ -163,6 +169,7 @@ def test_all_of_it_open_is_accessible_and_not_too_wide(
     clean(page)
 
 
+@pytest.mark.long
 def test_a_far_picture_is_drawn_when_one_comes_near_in_the_colours_of_then(
     open_page: OpenPage,
 ) -> None:

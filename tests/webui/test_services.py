@@ -76,6 +76,7 @@ def test_all_that_is_recommended_is_taken_at_once(page: WatchedPage, stage: Stag
     assert chosen(stage) == ["dns never", "smb used", "database used", "5000/tcp used"]
 
 
+@pytest.mark.long
 def test_settings_that_were_open_beside_it_can_be_saved_after_a_choice(
     page: WatchedPage, stage: Stage
 ) -> None:
@@ -89,6 +90,7 @@ def test_settings_that_were_open_beside_it_can_be_saved_after_a_choice(
     assert server(stage)["promise"]["fraction"] == 0.02
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [pytest.param("desktop", marks=pytest.mark.long), "narrow"])
 def test_it_is_read_by_everybody_and_fits(open_page: OpenPage, size: Any) -> None:
     page = open_page(size=size)

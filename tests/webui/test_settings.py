@@ -101,6 +101,7 @@ def test_another_policy_is_chosen_with_its_own_settings(page: WatchedPage, stage
     assert server(stage)["policy"]["idle_s"] == 120
 
 
+@pytest.mark.long
 def test_hours_are_drawn_with_the_keyboard_and_said_in_words(
     page: WatchedPage, stage: Stage
 ) -> None:
@@ -121,6 +122,7 @@ def test_hours_are_drawn_with_the_keyboard_and_said_in_words(
     assert server(stage)["awake"]["hours"] == ["mon 08:00-09:00"]
 
 
+@pytest.mark.long
 def test_hours_are_proposed_and_put_in_when_somebody_wants_them(
     page: WatchedPage, stage: Stage
 ) -> None:
@@ -140,6 +142,7 @@ def test_hours_are_proposed_and_put_in_when_somebody_wants_them(
     assert server(stage)["awake"]["hours"] == []
 
 
+@pytest.mark.long
 def test_a_calendar_is_set_and_its_address_is_not_shown(page: WatchedPage, stage: Stage) -> None:
     allow_refusals(page)
     page.goto("/settings/schedule")
@@ -161,6 +164,7 @@ def test_a_calendar_is_set_and_its_address_is_not_shown(page: WatchedPage, stage
     assert "server.web.awake.calendar" not in config(stage)["secrets"]
 
 
+@pytest.mark.long
 def test_hours_are_added_exactly_and_text_and_grid_are_one(page: WatchedPage, stage: Stage) -> None:
     allow_refusals(page)
     page.goto("/settings/schedule")
@@ -185,6 +189,7 @@ def test_hours_are_added_exactly_and_text_and_grid_are_one(page: WatchedPage, st
     assert server(stage)["awake"]["hours"] == expected
 
 
+@pytest.mark.long
 def test_the_waiting_page_shows_the_words_as_they_are_typed(page: WatchedPage) -> None:
     page.goto("/settings/waiting-page")
     inside = page.frame_locator("iframe.preview")
@@ -223,6 +228,7 @@ def test_a_rule_is_refused_made_and_taken_away(page: WatchedPage, stage: Stage) 
     assert config(stage)["rule"] == []
 
 
+@pytest.mark.long
 def test_a_meter_is_added_with_its_own_settings_and_its_kind_changed(
     page: WatchedPage, stage: Stage
 ) -> None:
@@ -311,6 +317,7 @@ def test_a_meter_at_another_host_asks_for_its_password_again(
     patch(stage, {"op": "remove", "where": "meter.rack"})
 
 
+@pytest.mark.long
 def test_only_a_key_that_is_sent_to_nobody_may_be_named_as_a_file(page: WatchedPage) -> None:
     page.goto("/settings/server")
     sleep = page.locator('[data-alternative="server.web.sleep"]')
@@ -337,6 +344,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
     expect(field(other, "office.name")).to_have_value("One")
 
 
+@pytest.mark.long
 def test_a_night_rate_is_entered_refused_where_two_overlap_and_in_force(
     page: WatchedPage, stage: Stage
 ) -> None:
@@ -365,6 +373,7 @@ def test_a_night_rate_is_entered_refused_where_two_overlap_and_in_force(
     expect(page.locator("[data-member='tariff.1'] .error")).to_contain_text("must be 0 to 100000")
 
 
+@pytest.mark.long
 def test_a_part_of_the_website_is_refused_a_rule_that_says_nothing_then_has_one(
     page: WatchedPage, stage: Stage
 ) -> None:
@@ -443,6 +452,7 @@ def test_who_may_look_only_can_change_nothing(viewer: WatchedPage) -> None:
     expect(viewer.locator("[data-restart]").first).to_be_disabled()
 
 
+@pytest.mark.long
 def test_any_setting_is_found_by_its_name(page: WatchedPage) -> None:
     page.goto("/settings/all")
     page.locator("#find").fill("heartbeat")
@@ -474,6 +484,7 @@ def elsewhere() -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.long
 def test_a_test_notification_says_what_became_of_it(page: WatchedPage, elsewhere: str) -> None:
     page.goto("/settings/notifications")
     expect(page.locator("#notify-told")).to_have_text(
@@ -493,6 +504,7 @@ def test_a_test_notification_says_what_became_of_it(page: WatchedPage, elsewhere
     clean(page)
 
 
+@pytest.mark.long
 def test_a_token_that_would_go_unencrypted_is_warned_of(page: WatchedPage) -> None:
     page.goto("/settings/notifications")
     warning = page.locator("[data-consequence=in_clear]")
@@ -509,6 +521,7 @@ def test_a_token_that_would_go_unencrypted_is_warned_of(page: WatchedPage) -> No
     expect(warning).to_contain_text("Webhook: the token is sent in clear")
 
 
+@pytest.mark.long
 def test_the_api_for_carbon_dioxide_is_asked_now_and_what_fails_is_said(
     page: WatchedPage, elsewhere: str
 ) -> None:
@@ -535,6 +548,7 @@ def test_the_api_for_carbon_dioxide_is_asked_now_and_what_fails_is_said(
 # Where the office, the box and the browser have three clocks
 
 
+@pytest.mark.long
 def test_decision_page_command_and_log_go_by_the_offices_clock(
     open_page: OpenPage, stage: Stage
 ) -> None:
@@ -559,6 +573,7 @@ def test_decision_page_command_and_log_go_by_the_offices_clock(
         stage.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
 
 
+@pytest.mark.long
 def test_a_length_of_time_is_typed_as_people_write_it(page: WatchedPage, stage: Stage) -> None:
     page.goto("/settings/all")
     page.locator("details").evaluate_all("all => all.forEach((each) => { each.open = true; })")

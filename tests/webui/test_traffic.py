@@ -113,6 +113,7 @@ def test_the_past_is_shown_with_a_table_behind_every_chart(traffic: WatchedPage)
     expect(traffic.locator("#agents tbody tr").nth(3)).to_be_visible()
 
 
+@pytest.mark.long
 def test_the_heat_map_can_be_read_without_colours(traffic: WatchedPage) -> None:
     expect(traffic.locator(f"{WEEK} td")).to_have_count(7 * 24)
     cells = traffic.locator(f"{WEEK} td").all_text_contents()
@@ -121,6 +122,7 @@ def test_the_heat_map_can_be_read_without_colours(traffic: WatchedPage) -> None:
     expect(traffic.locator(f"{WEEK} td")).not_to_have_text(cells)
 
 
+@pytest.mark.long
 def test_days_are_columns_on_a_phone(phone: WatchedPage) -> None:
     phone.goto("/traffic")
     settle(phone)
@@ -128,6 +130,7 @@ def test_days_are_columns_on_a_phone(phone: WatchedPage) -> None:
     assert phone.locator("#week .heat:not([role]) thead th").count() == 8
 
 
+@pytest.mark.long
 def test_another_range_is_asked_for_and_shown(traffic: WatchedPage) -> None:
     expect(traffic.locator("#stats .stat")).to_have_count(5)
     before = traffic.locator("#stats").text_content()
@@ -136,6 +139,7 @@ def test_another_range_is_asked_for_and_shown(traffic: WatchedPage) -> None:
     assert traffic.get_by_role("button", name="7 days").get_attribute("aria-pressed") == "true"
 
 
+@pytest.mark.long
 def test_robots_can_be_looked_at_by_kind(traffic: WatchedPage) -> None:
     traffic.locator("#agents tbody tr").first.wait_for()
     traffic.locator("#agents-kind").select_option("monitor")
@@ -144,6 +148,7 @@ def test_robots_can_be_looked_at_by_kind(traffic: WatchedPage) -> None:
     assert set(kinds) == {"Monitoring"}
 
 
+@pytest.mark.long
 def test_robots_can_be_downloaded_by_name_and_day(traffic: WatchedPage, tmp_path: Path) -> None:
     with traffic.expect_download() as download:
         traffic.locator("#agents-export").click()
@@ -156,6 +161,7 @@ def test_robots_can_be_downloaded_by_name_and_day(traffic: WatchedPage, tmp_path
 # ---------------------------------------------------------------------------- a log is sent
 
 
+@pytest.mark.long
 def test_how_full_the_cache_is_and_what_would_help_is_said(traffic: WatchedPage) -> None:
     kept = traffic.locator("#fill")
     expect(kept).to_contain_text("126 of 128 MB are in use, for 4,321 answers")
@@ -163,6 +169,7 @@ def test_how_full_the_cache_is_and_what_would_help_is_said(traffic: WatchedPage)
     expect(kept).to_contain_text("what people ask for stays")
 
 
+@pytest.mark.long
 def test_what_the_cache_let_go_is_judged(page: WatchedPage) -> None:
     said = {"t_s": 0, "used_bytes": 9, "room_bytes": 9, "answers": 8000, "pushed_out": 5}
     told: dict[str, Any] = {"warming": []}
@@ -179,6 +186,7 @@ def test_what_the_cache_let_go_is_judged(page: WatchedPage) -> None:
         expect(page.locator("#fill")).to_contain_text(words)
 
 
+@pytest.mark.long
 def test_what_was_asked_before_sleeps_is_told(page: WatchedPage) -> None:
     page.goto("/traffic")
     warm = page.locator("#warm")
@@ -211,6 +219,7 @@ def test_a_chosen_log_is_sent_estimated_and_shown(empty: WatchedPage, log: Path)
     assert empty.locator("#result canvas").count() == 4
 
 
+@pytest.mark.long
 def test_a_dropped_log_is_taken(empty: WatchedPage, log: Path) -> None:
     empty.evaluate(
         """(text) => {
@@ -228,6 +237,7 @@ def test_a_dropped_log_is_taken(empty: WatchedPage, log: Path) -> None:
     assert found["requests"]["person"] == 400
 
 
+@pytest.mark.long
 def test_rotated_files_chosen_together_are_one_log(empty: WatchedPage, tmp_path: Path) -> None:
     lines = log_file(tmp_path / "whole", 400).read_text().splitlines(keepends=True)
     (tmp_path / "site.log").write_text("".join(lines[200:]))
@@ -247,6 +257,7 @@ def test_report_and_figures_can_be_downloaded(estimated: WatchedPage, tmp_path: 
     assert json.loads((tmp_path / "naproxy-estimate.json").read_text())
 
 
+@pytest.mark.long
 def test_the_same_log_is_calculated_again_with_other_figures(empty: WatchedPage, log: Path) -> None:
     choose(empty, log)
     finished(empty)
@@ -267,6 +278,7 @@ def test_the_same_log_is_calculated_again_with_other_figures(empty: WatchedPage,
     assert found["server"]["power"]["on_w"] == 80.5
 
 
+@pytest.mark.long
 def test_a_figure_that_makes_no_sense_is_said_beside_its_field(
     empty: WatchedPage, log: Path
 ) -> None:
@@ -353,6 +365,7 @@ def test_a_connection_that_breaks_in_the_middle_goes_on_where_it_was(
     assert seen == [0, PIECE, PIECE, PIECE, 2 * PIECE]
 
 
+@pytest.mark.long
 def test_a_piece_that_arrived_though_its_answer_was_lost_is_not_sent_twice(
     empty: WatchedPage, long_log: Path
 ) -> None:
@@ -372,6 +385,7 @@ def test_a_piece_that_arrived_though_its_answer_was_lost_is_not_sent_twice(
     assert seen == [0, PIECE, 2 * PIECE]
 
 
+@pytest.mark.long
 def test_a_file_chosen_again_after_a_reload_goes_on_where_it_was(
     empty: WatchedPage, long_log: Path
 ) -> None:
@@ -404,6 +418,7 @@ def test_a_file_that_is_too_large_is_refused(empty: WatchedPage, tmp_path: Path)
     expect(empty.locator("#estimate-progress")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_an_upload_that_is_too_slow_is_refused(
     empty: WatchedPage, long_log: Path, stage: Stage
 ) -> None:
@@ -424,6 +439,7 @@ def test_an_upload_that_is_too_slow_is_refused(
     finished(empty)
 
 
+@pytest.mark.long
 def test_an_upload_can_be_cancelled(empty: WatchedPage, long_log: Path, stage: Stage) -> None:
     empty.watch.allow("net::ERR")
     before = set(uploads(stage))
@@ -436,6 +452,7 @@ def test_an_upload_can_be_cancelled(empty: WatchedPage, long_log: Path, stage: S
     expect(empty.locator("#estimate-trouble")).to_be_empty()
 
 
+@pytest.mark.long
 def test_an_estimate_that_runs_can_be_cancelled(empty: WatchedPage, tmp_path: Path) -> None:
     choose(empty, log_file(tmp_path / "much.log", 300_000, days=300))
     progress = empty.locator("#estimate-progress")
@@ -458,6 +475,7 @@ def test_who_may_only_look_sees_the_result_and_sends_nothing(
     assert looking.get_by_role("button", name="Delete this result").count() == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("scheme", "size"),
     [pytest.param("light", "desktop", marks=pytest.mark.long), ("dark", "phone")],

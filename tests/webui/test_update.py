@@ -166,6 +166,7 @@ def restart(page: Any, box: Stage, machine: RaucMachine, slot: str) -> None:
     page.locator("form button[type=submit]").click()
 
 
+@pytest.mark.long
 def test_a_box_that_went_back_by_itself_says_so(
     admin: WatchedPage, own: tuple[Stage, RaucMachine], signer: Signer, tmp_path: Path
 ) -> None:
@@ -181,6 +182,7 @@ def test_a_box_that_went_back_by_itself_says_so(
     page.get_by_text("The box went back to version").wait_for()
 
 
+@pytest.mark.long
 def test_an_upload_goes_on_where_the_connection_broke(
     sender: WatchedPage, shared: tuple[Stage, RaucMachine], signer: Signer, tmp_path: Path
 ) -> None:
@@ -229,6 +231,7 @@ def test_a_file_that_is_not_good_is_refused_in_words_and_another_may_be_chosen(
     sender.get_by_text("This file is good.").wait_for()
 
 
+@pytest.mark.long
 def test_the_refusal_of_the_file_before_does_not_end_the_check_of_the_next(
     sender: WatchedPage, signer: Signer, tmp_path: Path
 ) -> None:
@@ -246,6 +249,7 @@ def test_the_refusal_of_the_file_before_does_not_end_the_check_of_the_next(
     sender.get_by_text("This file is good.").wait_for()
 
 
+@pytest.mark.long
 def test_an_older_version_is_written_only_after_a_second_word(
     admin: WatchedPage, own: tuple[Stage, RaucMachine], signer: Signer, tmp_path: Path
 ) -> None:
@@ -261,6 +265,7 @@ def test_an_older_version_is_written_only_after_a_second_word(
     admin.get_by_text("Version 0.0.1 is written.").wait_for()
 
 
+@pytest.mark.long
 def test_where_there_is_no_rauc_the_page_says_how_it_is_updated(viewer: WatchedPage) -> None:
     viewer.goto("/update")
     viewer.get_by_text("You cannot update this installation here.").wait_for()
