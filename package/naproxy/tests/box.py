@@ -13,13 +13,13 @@ import signal
 import socket
 import socketserver
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from forked import Forked
 from naproxy.core import page_h
@@ -40,7 +40,6 @@ address = "127.0.0.1"
 mac = "02:00:00:00:00:01"
 """
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root")
-NAPROXY = (sys.executable, "-m", "naproxy.cli")
 
 
 def wait_for(what: str, true: Callable[[], bool], log: Callable[[], str] = str) -> None:
@@ -247,10 +246,4 @@ min_idle_s = 0
     def naproxy(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command `naproxy`."""
         socket_option = ("--socket", str(self.run_dir / "control.sock"))
-        return subprocess.run(
-            [*NAPROXY, *arguments, *socket_option],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        return forked.run([*arguments, *socket_option], PATIENCE_S)

@@ -6,8 +6,10 @@ Loading them takes half a second, and a run of the tests starts it a thousand ti
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from multiprocessing import get_context
@@ -22,9 +24,15 @@ _FORKS.set_forkserver_preload(["naproxy.cli.__main__", "naproxy.daemon.main"])
 class Forked:
     """Started as `subprocess.Popen` does, and to be used as one."""
 
-    def __init__(self, arguments: Sequence[str], env: Mapping[str, str], log: Path) -> None:
-        """Start it with these arguments; what it says is added to `log`."""
-        started = (tuple(arguments), dict(env), log)
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        log: Path,
+        out: Path | None = None,
+    ) -> None:
+        """Start it with these arguments; its errors are added to `log`, the rest to `out`."""
+        started = (tuple(arguments), dict(env), log, out)
         self._process = _FORKS.Process(target=_run, args=started, daemon=True)
         self._process.start()
         assert self._process.pid
@@ -48,13 +56,29 @@ class Forked:
             os.kill(self.pid, number)
 
 
-def _run(arguments: Sequence[str], env: Mapping[str, str], log: Path) -> None:
+def run(arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
+    """Run it to its end, as `subprocess.run` does."""
+    with tempfile.TemporaryDirectory() as directory:
+        out, err = Path(directory, "out"), Path(directory, "err")
+        forked = Forked(arguments, os.environ, err, out)
+        try:
+            status = forked.wait(timeout_s)
+        finally:
+            forked.send_signal(signal.SIGKILL)
+        return subprocess.CompletedProcess(arguments, status, out.read_text(), err.read_text())
+
+
+def _run(
+    arguments: Sequence[str], env: Mapping[str, str], log: Path, out: Path | None = None
+) -> None:
     os.environ.clear()
     os.environ.update(env)
     time.tzset()
-    said = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    os.dup2(said, sys.stderr.fileno())
-    os.close(said)
+    for stream, file in ((sys.stderr, log), (sys.stdout, out)):
+        if file:
+            said = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            os.dup2(said, stream.fileno())
+            os.close(said)
     # As it was started is how it begins anew.
     sys.argv = ["naproxy", *arguments]
     sys.exit(main())

@@ -4,13 +4,13 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
-from box import NAPROXY, PATIENCE_S, Box, wait_for
+from box import PATIENCE_S, Box, wait_for
 from faulty_controller import FaultyController
 from naproxy.api import configuration
 from naproxy.cli import __main__ as cli
@@ -418,8 +418,7 @@ def test_a_refused_file_is_told_in_the_status_and_ends_with_a_good_one(box: Supe
     assert box.until_it_answers() == 0
     assert "nonsense" in box.why()
     assert "are not used" in box.naproxy("status").stdout
-    doctor = [*NAPROXY, "doctor", "web", "--config", box.file]
-    said = subprocess.run(doctor, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    said = forked.run(["doctor", "web", "--config", str(box.file)], PATIENCE_S)
     assert "are not used" in said.stdout
     change = {"op": "set", "where": "box.notice", "value": "Hi"}
     version = box.call("GET", "/v1/config")[1]["version"]

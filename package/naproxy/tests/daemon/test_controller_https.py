@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import NAPROXY, Box, wait_for
+from box import Box, wait_for
 from certificates import Authority, Issued, encrypted, openssl
 from edge_box import EdgeBox, edge_box, needs_haproxy
 from naproxy.core.state import State
@@ -44,9 +44,7 @@ class Both:
         """Set more before it starts."""
 
     def naproxy(self, *args: object) -> subprocess.CompletedProcess[str]:
-        command, *more = map(str, args)
-        argv = (*NAPROXY, command, *more, f"--socket={self.box.run_dir}/control.sock")
-        return subprocess.run(argv, capture_output=True, text=True, check=False)
+        return self.box.naproxy(*map(str, args))
 
     def put(self, name: str, **sent: str) -> tuple[int, Any]:
         return self.box.call("PUT", f"/v1/certificates/{name}", json.dumps(sent).encode())
