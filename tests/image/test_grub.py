@@ -24,6 +24,7 @@ def test_an_update_has_three_tries_then_the_other_then_they_take_turns(
     assert "".join(disk.boot(8)) == "BBBAAABA"
 
 
+@pytest.mark.long
 def test_a_system_that_is_confirmed_each_time_stays(tmp_path: Path, parts: Parts) -> None:
     disk = Disk(tmp_path, parts, **UPDATED)
     for _ in range(2):
@@ -31,6 +32,7 @@ def test_a_system_that_is_confirmed_each_time_stays(tmp_path: Path, parts: Parts
         disk.remember(B_TRY="0")  # what RAUC's mark-good writes
 
 
+@pytest.mark.long
 def test_a_system_that_was_not_written_waits_until_the_other_has_failed(
     tmp_path: Path, parts: Parts
 ) -> None:
@@ -50,6 +52,7 @@ def test_a_system_that_cannot_be_read_is_passed_over(
     assert (disk.memory()["B_TRY"], disk.memory()["A_TRY"]) == ("3", "1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("copy", "damage"),
     [
@@ -88,6 +91,7 @@ def test_without_a_memory_a_new_box_starts(tmp_path: Path, parts: Parts) -> None
     assert disk.boot() == ["A"]
 
 
+@pytest.mark.long
 def test_with_a_card_that_takes_no_writes_no_system_is_started_for_ever(
     tmp_path: Path, parts: Parts
 ) -> None:

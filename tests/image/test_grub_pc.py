@@ -30,7 +30,9 @@ def chosen(said: str) -> list[str]:
     return re.findall(r"Naproxy: system (.)", said)
 
 
-@pytest.mark.parametrize("disk", DISKS)
+@pytest.mark.parametrize(
+    "disk", ["nvme", *(pytest.param(d, marks=pytest.mark.long) for d in DISKS if d != "nvme")]
+)
 @pytest.mark.parametrize("firmware", FIRMWARE)
 def test_the_last_try_of_an_update_is_started_and_counted(
     tmp_path: Path, parts: Parts, firmware: str, disk: str

@@ -58,6 +58,7 @@ def nobody_to_tell(folder: Path) -> Iterator[Told]:
         made.end()
 
 
+@pytest.mark.long
 def test_a_broker_that_is_named_is_told(told: Told) -> None:
     wait_for(lambda: told.heard() == "online", "the box's word")
 
@@ -72,6 +73,7 @@ def test_it_is_not_root_and_knows_no_setting_but_its_own(told: Told) -> None:
     assert told.box.sh("stat -c %U:%G:%a /run/naproxy-mqtt/naproxy.toml") == "root:naproxy:640\n"
 
 
+@pytest.mark.long
 def test_without_a_broker_it_is_not_tried_again_and_again(nobody_to_tell: Told) -> None:
     wait_for(lambda: nobody_to_tell.service().startswith("down: mqtt"), "the end")
     log = "cat /var/log/messages"

@@ -21,6 +21,7 @@ def test_an_update_has_three_tries_then_the_other_then_all_again(tmp_path: Path)
     assert Disk(tmp_path, **UPDATED).boot(7) == "BBBAAAB"
 
 
+@pytest.mark.long
 def test_a_system_that_is_confirmed_each_time_stays(tmp_path: Path) -> None:
     disk = Disk(tmp_path, **UPDATED)
     for _ in range(4):
@@ -29,12 +30,14 @@ def test_a_system_that_is_confirmed_each_time_stays(tmp_path: Path) -> None:
         disk.remember(**UPDATED)
 
 
+@pytest.mark.long
 def test_a_system_that_was_not_written_waits_until_the_other_has_failed(tmp_path: Path) -> None:
     disk = Disk(tmp_path, **HALF)
     disk.write_system("B", whole=False)
     assert disk.boot(7) == "AAAAAAA"
 
 
+@pytest.mark.long
 def test_a_system_that_was_called_bad_comes_when_the_other_fails(tmp_path: Path) -> None:
     assert Disk(tmp_path, **HALF).boot(7) == "AAAAAAB"
 
