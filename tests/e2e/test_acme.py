@@ -69,6 +69,7 @@ def shown(office: Office) -> str:
     return ""
 
 
+@pytest.mark.long
 def test_it_is_issued_while_the_server_sleeps_which_sleeps_on(
     asleep: Office, issuer: Pebble
 ) -> None:
@@ -86,6 +87,7 @@ def test_it_is_issued_while_the_server_sleeps_which_sleeps_on(
     assert asleep.box.status()["state"] == "asleep"
 
 
+@pytest.mark.long
 def test_visitors_lose_nothing_while_it_is_renewed(office: Office, issuer: Pebble) -> None:
     office.box.reconfigure(**settings(issuer, agreed=True))
     wait_for(lambda: certificate(office)["names"], "the certificate")

@@ -66,6 +66,7 @@ def test_another_host_key_than_the_pinned_one_is_told(office: Office, pins: Path
     assert found["ssh_login"]["what_reason"]["code"] == "ssh.other_key"
 
 
+@pytest.mark.long
 def test_a_host_key_that_is_not_pinned_is_told(office: Office, pins: Path) -> None:
     pins.write_text("")
     _, found = doctor(office)
@@ -83,11 +84,13 @@ def test_a_key_that_may_open_tunnels_is_told(office: Office) -> None:
     assert (status, list(found)) == (1, ["ssh_restricted"])
 
 
+@pytest.mark.long
 def test_another_cards_address_is_told(office: Office, tmp_path: Path) -> None:
     _, found = doctor(office, changed(office, tmp_path, f'"{MAC}"', '"02:00:5e:10:00:99"'))
     assert MAC in found["ethernet_address"]["what"]
 
 
+@pytest.mark.long
 def test_the_wrong_interface_is_told(office: Office, tmp_path: Path) -> None:
     _, found = doctor(office, changed(office, tmp_path, 'interface = "eth0"', 'interface = "lo"'))
     assert "leave through lo" in found["route"]["what"]
@@ -125,6 +128,7 @@ def test_a_firewall_before_the_web_server_is_told_from_a_sleep(
     assert "though it lets the box in by ssh: a firewall" in found["web_port"]["what"]
 
 
+@pytest.mark.long
 def test_a_firewall_before_ssh_is_told(office: Office, firewall: Callable[[int], None]) -> None:
     firewall(22)
     _, found = doctor(office)

@@ -57,6 +57,7 @@ def test_new_certificates_cut_nobody_off(by_https: Office) -> None:
     assert {(answer.status, answer.error) for answer in load.answers} == {(200, "")}
 
 
+@pytest.mark.long
 def test_what_haproxy_refuses_changes_nothing(by_https: Office) -> None:
     office = by_https
     good, weak = pki.issue(office.authority, HOST), office.authority.issue(HOST, digest="sha1")
@@ -69,6 +70,7 @@ def test_what_haproxy_refuses_changes_nothing(by_https: Office) -> None:
     assert office.box.api("GET", "/v1/edge")["configuration"] == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("who", ["master", "worker"])
 def test_what_is_killed_comes_back_and_http_never_left(who: str, by_https: Office) -> None:
     office = by_https
@@ -86,6 +88,7 @@ def test_what_is_killed_comes_back_and_http_never_left(who: str, by_https: Offic
     assert ask(office.client, fresh(), https=context).status == 200
 
 
+@pytest.mark.long
 def test_https_goes_on_without_the_controller(by_https: Office) -> None:
     office = by_https
     context = pki.context(office.authority)

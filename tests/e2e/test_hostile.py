@@ -85,7 +85,14 @@ HARMS: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+FEW = ("gone", "noise", "another version")
+LONG = [
+    pytest.param(HARMS[name], id=name, marks=pytest.mark.long)
+    for name in sorted(HARMS.keys() - FEW)
+]
+
+
+@pytest.mark.parametrize("harm", [*(pytest.param(HARMS[n], id=n) for n in FEW), *LONG])
 def test_a_malformed_page_fails_no_request_and_the_next_controller_makes_it_anew(
     office: Office, harm: Callable[[Path], None]
 ) -> None:

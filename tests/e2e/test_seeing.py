@@ -99,6 +99,7 @@ def test_a_hung_resume_is_told_from_a_failed_wake(asleep: Metered) -> None:
     assert "restart it with its button" in str(why)
 
 
+@pytest.mark.long
 def test_a_failed_wake_and_an_unplugged_server_are_told_from_a_hung_resume(asleep: Metered) -> None:
     asleep.office.server.board.configure(never_wake=True)
     why = asleep.call_in_vain()
@@ -156,6 +157,7 @@ def test_a_failed_wake_keeps_it_awake_until_somebody_says_otherwise(asleep: Mete
 # By itself
 
 
+@pytest.mark.long
 def test_a_server_that_wakes_by_itself_is_seen_awake(asleep: Metered) -> None:
     asleep.office.server.board.power_on()
     asleep.box.await_state("awake")
@@ -176,6 +178,7 @@ def progress(metered: Metered) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.long
 def test_cancelled_a_commissioning_ends_awake(awake: Metered) -> None:
     awake.configure(armed=False)
     commission(awake, asleep_s=30)
@@ -213,6 +216,7 @@ def test_visitors_of_a_server_that_is_being_commissioned_lose_nothing(awake: Met
     assert progress(awake)["armed"], progress(awake)["reason"]
 
 
+@pytest.mark.long
 def test_after_a_crash_amid_a_commissioning_the_server_is_woken(awake: Metered) -> None:
     awake.configure(armed=False)
     commission(awake, asleep_s=60)

@@ -99,6 +99,7 @@ def test_the_doctor_names_what_answers_from_the_network(server: Office) -> None:
     assert "database" not in said
 
 
+@pytest.mark.long
 def test_the_guide_lists_what_the_server_s_own_script_printed(server: Office) -> None:
     script = server.box.api("GET", "/v1/servers/web/facts-script")["script"]
     printed = server.server.run(["sh"], stdin=script).stdout
@@ -122,6 +123,7 @@ def test_a_server_that_is_not_armed_waits_for_the_office_s_choice(server: Office
     server.box.api("DELETE", "/v1/servers/web/commission")
 
 
+@pytest.mark.long
 def test_an_armed_server_is_only_warned_of(server: Office) -> None:
     checked(server)
     assert listed(server)["dns"] == ("never", None)
@@ -204,6 +206,7 @@ def test_the_pasted_script_tells_and_who_has_a_folder_open_keeps_it_awake(
     server.box.wake()
 
 
+@pytest.mark.long
 def test_a_script_that_does_not_know_of_ports_keeps_it_awake_where_one_was_chosen(
     server: Office, script: None
 ) -> None:
@@ -217,6 +220,7 @@ def test_a_script_that_does_not_know_of_ports_keeps_it_awake_where_one_was_chose
     server.box.wake()
 
 
+@pytest.mark.long
 def test_a_use_of_udp_that_the_server_cannot_see_keeps_it_awake(
     server: Office, script: None
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_server_that_passed_is_armed_when_a_person_confirms(
     assert box.naproxy("live", "mail").returncode == 1
 
 
+@pytest.mark.long
 def test_the_first_visitor_is_remembered_over_a_restart(make: Callable[..., Box]) -> None:
     box = make()
     visit(box)
@@ -134,6 +135,7 @@ def test_a_server_that_does_not_wake_is_not_armed(
     assert str(Reason("server.not_commissioned", server="web")) in refused.stderr
 
 
+@pytest.mark.long
 def test_it_is_left_to_the_server_when_to_sleep(make: Callable[..., Box]) -> None:
     box = make()
     assert box.naproxy("leave", "web").stdout.startswith("web  awake")
@@ -183,6 +185,7 @@ def test_a_request_wakes_a_server_that_is_being_commissioned(make: Callable[...,
     box.wait(State.AWAKE)
 
 
+@pytest.mark.long
 def test_a_stop_during_commissioning_wakes_the_server(
     make: Callable[..., Box],
 ) -> None:
@@ -196,6 +199,7 @@ def test_a_stop_during_commissioning_wakes_the_server(
     assert box.status()["armed"] is False
 
 
+@pytest.mark.long
 def test_a_server_kept_awake_by_hand_is_not_commissioned(make: Callable[..., Box]) -> None:
     box = make()
     box.post("mode", mode="awake")

@@ -133,6 +133,7 @@ def test_a_certificate_is_issued_shown_and_renewed(tmp_path: Path, issuer: Pebbl
         assert box.naproxy("certificate", "renew", "main").returncode == 1
 
 
+@pytest.mark.long
 def test_an_issuers_refusal_is_told_and_waited_out(tmp_path: Path, issuer: Pebble) -> None:
     with acme(tmp_path, issuer, answers=False) as box:
         problem = box.problem()
@@ -187,6 +188,7 @@ def test_a_trial_of_new_settings_changes_nothing(tmp_path: Path, issuer: Pebble)
         assert list((box.edge.folder / "keys").glob("*")) == []
 
 
+@pytest.mark.long
 def test_an_issuer_that_mixes_up_its_nonces_is_asked_again(tmp_path: Path) -> None:
     rejecting = {"PEBBLE_WFE_NONCEREJECT": "20"}
     with pebble(tmp_path / "issuer", environment=rejecting) as issuer:  # noqa: SIM117
@@ -200,6 +202,7 @@ def test_an_issuer_that_mixes_up_its_nonces_is_asked_again(tmp_path: Path) -> No
             assert box.issued()["problem"] is None
 
 
+@pytest.mark.long
 def test_an_issuer_that_wants_to_know_its_customers_is_told_the_account(tmp_path: Path) -> None:
     key = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W"
     known = {"externalAccountBindingRequired": True, "externalAccountMACKeys": {"kid-1": key}}
@@ -212,6 +215,7 @@ def test_an_issuer_that_wants_to_know_its_customers_is_told_the_account(tmp_path
             assert key not in json.dumps(box.config()) + box.box.log()
 
 
+@pytest.mark.long
 def test_a_program_of_the_offices_writes_into_the_dns(tmp_path: Path, issuer: Pebble) -> None:
     more = 'names = ["one.example", "*.one.example"]\nchallenge = "dns-01"\nhook = "dns"\n'
     commands = tmp_path / "commands"
