@@ -82,14 +82,13 @@ def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stag
     expect(said).to_contain_text("up to 2 h")
     field(page, f"{at}.cookies").fill("cookie_consent\nlang*")
     field(page, f"{at}.warm").uncheck()
-    field(page, f"{at}.warm_sla").select_option("flexible:0.8")
     clean(page, "settings-cache")
     save(page)
     saved(page)
     cache = server(stage)["cache"]
     assert cache == {
         **{"mode": "aggressive", "grace_s": 7200, "cookies": ["cookie_consent", "lang*"]},
-        **{"warm": False, "warm_sla": "flexible:0.8"},
+        "warm": False,
     }
 
 

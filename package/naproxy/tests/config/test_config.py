@@ -41,7 +41,7 @@ def test_three_keys_are_enough_and_have_the_cache_that_the_readme_promises() -> 
     names = (server.sleep.driver, server.wake.driver, server.policy.name)
     assert (server.port, *names) == (80, "none", "etherwake", "teacher")
     cache = server.cache
-    assert (cache.mode, cache.cookies, cache.warm, cache.warm_sla) == ("frozen", (), True, "ee")
+    assert (cache.mode, cache.cookies, cache.warm) == ("frozen", (), True)
 
 
 def test_the_defaults_are_those_of_the_thesis() -> None:
@@ -64,15 +64,6 @@ def test_cookies_are_named_whole_or_by_their_beginning() -> None:
     for name in (*hostile, "x" * 31, f"{'x' * 31}*"):
         text = f"{CACHE}cookies = ['fine', {schema.toml_value(name)}]"
         assert "name" in problems(text)["server.web.cache.cookies[1]"], name
-
-
-def test_how_the_cache_is_warmed_is_said_as_the_paper_does() -> None:
-    for sla in ("mine", "maxthr", "ee", "flexible:0.8", "flexible:0.05", "flexible:1"):
-        assert config.parse(f'{CACHE}warm_sla = "{sla}"').server[0].cache.warm_sla == sla
-    wrong = ["flexible", "flexible:", "flexible:0", "flexible:0.0", "flexible:1.5", "flexible:-1"]
-    for sla in ("", "MinE", "ee ", *wrong):
-        found = problems(f'{CACHE}warm_sla = "{sla}"')
-        assert "flexible:0.8" in found["server.web.cache.warm_sla"], sla
 
 
 # Prices
@@ -493,10 +484,11 @@ def test_a_key_that_got_another_name_is_read_with_a_warning() -> None:
 
 def test_what_is_no_key_any_more_is_ignored_with_a_warning() -> None:
     hold = "[server.hold]\ncap = 7\n"
-    found = config.look(f"{LEAST}{hold}release_batch = 3\nrelease_ms = -1\n")
+    gone = 'release_batch = 3\nrelease_ms = -1\n[server.cache]\nwarm_sla = "mine"\n'
+    found = config.look(LEAST + hold + gone)
     assert found.config == config.parse(LEAST + hold)
-    warned = {each.where: str(each.reason) for each in found.warnings}
-    assert warned.keys() == {"server.web.hold.release_batch", "server.web.hold.release_ms"}
+    warned = {each.where.removeprefix("server.web.") for each in found.warnings}
+    assert warned == {"hold.release_batch", "hold.release_ms", "cache.warm_sla"}
 
 
 def test_what_an_older_file_says_wrongly_of_it_is_refused() -> None:

@@ -261,7 +261,7 @@ def test_a_time_ends_the_fetching(tmp_path: Path, box: Box) -> None:
     box.takes_s = 0.02
     jobs = [Job(number, "a.example", f"/{number}") for number in range(1000)]
     done = Varnish(tmp_path / "box.sock").fetch(
-        jobs, "mine", most_s=1.5, stop=threading.Event(), expire=False
+        jobs, most_s=1.5, stop=threading.Event(), expire=False
     )
     assert 0 < len(done.took_s) < 1000
     assert sum(done.took_s.values()) <= done.whole_s, "several are on their way at once"
@@ -270,7 +270,7 @@ def test_a_time_ends_the_fetching(tmp_path: Path, box: Box) -> None:
 def test_what_would_go_over_the_wire_otherwise_is_left(tmp_path: Path, box: Box) -> None:
     jobs = [Job(n, "a.example", url) for n, url in enumerate(["/a{b}", "/a/../b", "/c?d=%20"])]
     done = Varnish(tmp_path / "box.sock").fetch(
-        jobs, "ee", most_s=5.0, stop=threading.Event(), expire=False
+        jobs, most_s=5.0, stop=threading.Event(), expire=False
     )
     assert set(done.took_s) == {1, 2}
     assert {path for path, _ in box.asked} == {"/a/../b", "/c?d=%20"}

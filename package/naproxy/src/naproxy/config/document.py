@@ -214,9 +214,6 @@ class Office:
 
 # Without letters before the star it would be every cookie: personal pages, to everybody.
 _is_cookie: Final = fits(r"[!#$%&'+.^_`|~0-9A-Za-z-]{1,30}\*?", Reason("config.cookie"))
-_is_transfer: Final = fits(
-    r"mine|maxthr|ee|flexible:(0\.[1-9][0-9]?|0\.0[1-9]|1)", Reason("config.transfer")
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,12 +242,6 @@ class Cache:
     warm: bool = option(
         "Before the server sleeps, fetch what people will probably ask for, unless mode is default",
         True,
-    )
-    warm_sla: str = option(
-        "How it is fetched: mine, with the least energy; maxthr, as fast as possible; ee, with the"
-        " best ratio of both; flexible:0.8, at that share of the highest speed",
-        "ee",
-        check=_is_transfer,
     )
 
 

@@ -15,6 +15,7 @@ OLD: Final[dict[str, str | None]] = {
     "server.redirect_robots": "defer_crawlers",
     "server.awake.time_zone": "office.time_zone",
     "server.policy.utc_offset": None,
+    "server.cache.warm_sla": None,
     "server.hold.release_batch": None,
     "server.hold.release_ms": None,
 }

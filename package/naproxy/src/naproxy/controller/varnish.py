@@ -14,7 +14,7 @@ from typing import Final
 
 from naproxy.core.reason import WrongError
 from naproxy.transfer import fetch as transfer
-from naproxy.transfer.sla import Sla, parse
+from naproxy.transfer.sla import Sla
 from naproxy.transfer.urls import checked
 
 MOST_CHANNELS: Final = 8
@@ -58,7 +58,6 @@ class Varnish:
     def fetch(
         self,
         jobs: Sequence[Job],
-        sla: str,
         *,
         most_s: float,
         stop: threading.Event,
@@ -66,15 +65,15 @@ class Varnish:
     ) -> Fetched:
         """Have the cache ask the server for each of these that it has not fresh.
 
-        Blocks until all is done, `most_s` are over, or `stop` is set. `sla` is how, see
-        `naproxy.transfer`. `expire`: also for those that are fresh.
+        Blocks until all is done, `most_s` are over, or `stop` is set: with the best
+        ratio of speed and power. `expire`: also for those that are fresh.
         """
         begun_s = time.monotonic()
         asked = [(job, _asks(job)) for job in jobs if _as_it_is(_url(job))]
         if expire:
             expired = [replace(each, headers={**each.headers, **_EXPIRE}) for _, each in asked]
             self._transfer(expired, Sla("maxthr"), begun_s + most_s, stop)
-        report = self._transfer([each for _, each in asked], parse(sla), begun_s + most_s, stop)
+        report = self._transfer([each for _, each in asked], Sla("ee"), begun_s + most_s, stop)
         done = Fetched(whole_s=time.monotonic() - begun_s)
         whole_s = sum(file.seconds for file in report.files)
         for (job, _), file in zip(asked, report.files, strict=True):

@@ -285,8 +285,7 @@ class Warmer:
         if not jobs:
             return Fetched()
         stop = self._stop = threading.Event()
-        sla = self._server.cache.warm_sla
-        work = partial(self._varnish.fetch, jobs, sla, most_s=most_s, stop=stop, expire=expire)
+        work = partial(self._varnish.fetch, jobs, most_s=most_s, stop=stop, expire=expire)
         try:
             return await asyncio.get_running_loop().run_in_executor(None, work)
         finally:
