@@ -499,18 +499,6 @@ def test_what_an_older_file_says_wrongly_of_it_is_refused() -> None:
 # Replacing
 
 
-def test_a_bad_configuration_changes_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "naproxy.toml"
-    file.write_text("old")
-    with pytest.raises(ConfigError):
-        config.replace(file, b"server = 3")
-    assert file.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [file]
-
-
-# For people
-
-
 def test_every_key_says_what_it_is() -> None:
     assert [k.path for k in ALL_KEYS if not k.help] == []
 
@@ -554,7 +542,7 @@ def test_a_file_that_is_not_there_is_a_box_that_is_not_set_up_yet(
 def test_a_new_file_is_for_its_owner_only_and_another_keeps_its_mode(tmp_path: Path) -> None:
     """Passwords may be in it."""
     file = tmp_path / "etc" / "naproxy.toml"
-    assert config.replace(file, LEAST.encode()).server[0].id == "web"
+    config.replace(file, LEAST.encode())
     assert file.read_text() == LEAST
     assert file.stat().st_mode & 0o777 == 0o600
     file.chmod(0o640)

@@ -74,12 +74,16 @@ def in_force(folder: Path) -> InForce:
     return InForce(file, Worked(file).choose(), lambda _: None)
 
 
+def put(ours: InForce, text: bytes) -> None:
+    ours.put(ours.checked(text))
+
+
 def test_a_request_names_no_file_or_device_elsewhere(folder: Path) -> None:
     for text in HOSTILE:
         new = text.format(folder=folder)
         config.parse(new)
         with pytest.raises(ConfigError) as refused:
-            in_force(folder).put(new.encode())
+            put(in_force(folder), new.encode())
         problem = refused.value.problems[0]
         assert problem.reason.code.startswith("config.path_"), text
         assert (folder / "naproxy.toml").read_text() == SERVER, text
@@ -91,13 +95,13 @@ def test_a_request_names_no_file_or_device_elsewhere(folder: Path) -> None:
 def test_a_request_names_those_that_are_there_for_it(folder: Path) -> None:
     for text in USUAL:
         (folder / "naproxy.toml").write_text(SERVER)
-        in_force(folder).put(text.format(folder=folder).encode())
+        put(in_force(folder), text.format(folder=folder).encode())
 
 
 def test_what_somebody_on_the_box_has_named_stays(folder: Path) -> None:
     file, text = folder / "naproxy.toml", f'{METER}driver = "simulated"\nfile = "/run/watts"\n'
     file.write_text(text)
-    in_force(folder).put(text.encode() + b"# mine\n")
+    put(in_force(folder), text.encode() + b"# mine\n")
     assert "# mine" in file.read_text()
 
 

@@ -231,7 +231,7 @@ def test_settings_that_are_saved_end_it_and_the_refused_file_is_kept(file: Path)
     ours = refused(file)
     assert ours.refused
     assert ours.to_edit() == GOOD  # single keys are changed in those that are used
-    ours.put(BETTER)
+    ours.put(ours.checked(BETTER))
     assert ours.refused is None
     assert in_force(file).current().server[0].id == "shop"
     aside = file.with_name("naproxy.toml.refused")
@@ -256,7 +256,7 @@ def test_a_secret_is_not_swept_away_before_the_settings_name_it(
     asyncio.run(configuration.change(ours, [change], ours.version))
     named = ours.current().server[0].sleep.password_file
     assert Path(named).read_text() == "hush\n"
-    ours.put(GOOD)
+    ours.put(ours.checked(GOOD))
     for old in file.parent.glob("naproxy.worked-*"):
         old.unlink()
     ours.sweep()
@@ -269,14 +269,14 @@ def test_what_is_in_the_way_of_the_file_is_replaced_when_others_are_saved(file: 
     os.mkfifo(file)
     ours = in_force(file)
     assert (ours.text(), ours.version) == (b"", edit.version(b""))
-    ours.put(BETTER)
+    ours.put(ours.checked(BETTER))
     assert file.read_bytes() == BETTER
 
 
 def test_wrong_settings_that_are_saved_do_not_end_it(file: Path) -> None:
     ours = refused(file)
     with pytest.raises(ConfigError):
-        ours.put(b"[more_nonsense]\n")
+        ours.put(ours.checked(b"[more_nonsense]\n"))
     assert ours.refused
     assert file.read_bytes() == b"[nonsense]\n"
 

@@ -26,7 +26,7 @@ def handlers(in_force: InForce) -> Handlers:
     """Return who answers which route."""
 
     def put(body: bytes) -> dict[str, Any]:
-        _checked(lambda: in_force.put(body))
+        _checked(lambda: in_force.put(in_force.checked(body)))
         return in_force.told()
 
     async def patch(changes: list[Any], version: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def handlers(in_force: InForce) -> Handlers:
         if in_force.refused is None:
             raise ApiError(HTTPStatus.CONFLICT, Reason("config.not_refused"))
         _unchanged(in_force, version)
-        _checked(lambda: in_force.put(mended(text, in_force.text()), ()))
+        _checked(lambda: in_force.put(in_force.checked(mended(text, in_force.text()), ())))
         return in_force.told()
 
     return {
@@ -67,16 +67,15 @@ async def change(in_force: InForce, changes: list[configedit.Change], version: s
     """Change single keys of the file that `version` is of; ApiError, and nothing changes."""
     changes, secrets = kept.taken(changes, in_force.secrets_folder)
     written = await _edited(in_force, changes, version)
-    if secrets:
-        new = _checked(lambda: in_force.checked(written))
-        _checked(lambda: kept.check(new, secrets))
     # Whoever sweeps while these are written must leave them.
     in_force.coming.update(secrets)
     try:
+        new = _checked(lambda: in_force.checked(written, changes))
+        _checked(lambda: kept.check(new.config, secrets))
         if secrets:
             await _keep(in_force, secrets)
         _unchanged(in_force, version)
-        _checked(lambda: in_force.put(written, changes))
+        _checked(lambda: in_force.put(new))
     except ApiError:
         kept.remove(secrets)
         raise
@@ -101,7 +100,7 @@ async def draft(in_force: InForce, changes: list[Any]) -> Config:
     """Return what a request's changes would make of the configuration; ApiError."""
     drafted, _ = kept.taken(_read(changes), in_force.secrets_folder)
     written = await _edited(in_force, drafted, in_force.version)
-    return _checked(lambda: in_force.checked(written))
+    return _checked(lambda: in_force.checked(written)).config
 
 
 def _read(changes: list[Any]) -> list[configedit.Change]:

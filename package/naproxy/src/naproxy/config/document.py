@@ -833,12 +833,10 @@ def read_or_new(path: Path) -> Found:
     return look(text_or_new(path))
 
 
-def replace(path: Path, text: bytes) -> Config:
-    """Put `text` in the place of the file if it is a good configuration, and return that.
+def replace(path: Path, text: bytes) -> None:
+    """Put `text`, a good configuration, in the place of the file.
 
     Power may fail at any time: the file is the old one or the new one.
     """
-    config = parse(text)
     # Passwords may be in it: a new one is for its owner only.
     write(path, text, path.stat().st_mode & 0o777 if path.exists() else 0o600)
-    return config

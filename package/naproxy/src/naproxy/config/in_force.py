@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,14 @@ from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError, Problem, plain, secrets
 
 _LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a request brings, and may be put into force."""
+
+    config: Config
+    text: bytes
 
 
 class InForce:
@@ -95,8 +104,8 @@ class InForce:
         """Return the names of the secret keys that are given."""
         return frozenset(path.rpartition(".")[2] for path in secrets(self._config))
 
-    def checked(self, text: bytes, changes: Collection[edit.Change] | None = None) -> Config:
-        """Return what a request brings, of which only `changes` are its own words; ConfigError."""
+    def checked(self, text: bytes, changes: Collection[edit.Change] | None = None) -> Checked:
+        """Check what a request brings, of which only `changes` are its own words; ConfigError."""
         found = document.look(text)
         self._refuse_arguments(found.arguments)
         new = found.config
@@ -105,15 +114,14 @@ class InForce:
             problems += elsewhere(new, self._config, changes, self.coming)
         if problems:
             raise ConfigError(problems)
-        return new
+        return Checked(new, text)
 
-    def put(self, text: bytes, changes: Collection[edit.Change] | None = None) -> None:
-        """Check, write and use what a request brings; ConfigError, and nothing changes."""
-        new = self.checked(text, changes)
+    def put(self, new: Checked) -> None:
+        """Write it and use it; OSError, and nothing changes."""
         if self.refused:
             self._set_aside()
-        document.replace(self.file, text)
-        self._use(new, text)
+        document.replace(self.file, new.text)
+        self._use(new.config, new.text)
 
     def reload(self) -> None:
         """Use the file as it is now; ConfigError or OSError, and nothing changes."""
