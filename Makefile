@@ -123,8 +123,7 @@ test-webui: $(BUILT) ## the web interface's own tests
 	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile webui/tests
 
 test-browser: $(BUILT) ## the web interface in Chromium, before a real controller with a made past
-	$(AS_ROOT) $(PYTEST) tests/simulator/past
-	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile tests/webui
+	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/webui
 
 test-image-parts: $(BUILT) ## the image's fragments, recipes, boot and start scripts, without Buildroot
 	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile tests/image
@@ -147,8 +146,8 @@ test-history: $(BUILT) ## what a kill and a power cut cost the history, 20 of ea
 test-powercut: prepare ## the same, 200 of each: two minutes
 	$(AS_ROOT) $(PYTEST) -s tests/powercut
 
-test-office: $(BUILT) ## the virtual office keeps its promises
-	$(AS_ROOT) $(PYTEST) tests/simulator/office tests/test_failures.py
+test-office: $(BUILT) ## the virtual office keeps its promises, and so does its past
+	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/simulator/office tests/simulator/past tests/test_failures.py
 
 # Offices do not disturb each other, but what measures times or power needs both cores.
 MEASURE := $(addprefix tests/e2e/test_,commissioning.py measure.py)
