@@ -137,6 +137,17 @@ export function say(element, text) {
 }
 
 /**
+ * Whether an element shows something else than what is wanted; from now on it shows that.
+ * @param {HTMLElement} element @param {unknown} wanted
+ */
+export function isOld(element, wanted) {
+	const words = JSON.stringify(wanted);
+	if (element.dataset.shown === words) return false;
+	element.dataset.shown = words;
+	return true;
+}
+
+/**
  * Put children in the place of what an element has.
  * @param {Element} place @param {Child[]} children
  */

@@ -6,6 +6,7 @@ import {
 	fill,
 	h,
 	icon,
+	isOld,
 	lastReached,
 	notice,
 	noteReached,
@@ -120,10 +121,7 @@ const trouble = (kind, key, values = {}) => ({
 /** @param {{ kind: string, title: string, words: string }[]} troubles */
 function showBanners(troubles) {
 	const place = document.getElementById("banners");
-	if (!place) return;
-	const wanted = JSON.stringify(troubles);
-	if (place.dataset.shown === wanted) return;
-	place.dataset.shown = wanted;
+	if (!place || !isOld(place, troubles)) return;
 	fill(
 		place,
 		troubles.map(({ kind, title, words }) => notice(kind, h("p.strong", title), h("p", words))),

@@ -9,6 +9,7 @@ import {
 	get,
 	h,
 	icon,
+	isOld,
 	notice,
 	one,
 	poll,
@@ -235,10 +236,8 @@ class Card {
 		const about = power?.estimated && power.power_w !== null ? "≈\u2009" : "";
 		say(this.watts, power ? `${about}${watts(power.power_w)}` : "");
 		const wrong = wrongOf(server);
-		const wanted = wrong.join("\n");
-		if (this.wrong.dataset.shown === wanted) return;
-		this.wrong.dataset.shown = wanted;
-		this.wrong.hidden = !wanted;
+		if (!isOld(this.wrong, wrong)) return;
+		this.wrong.hidden = !wrong.length;
 		fill(
 			this.wrong,
 			wrong.map((words) => h("li", icon("triangle-alert"), h("span", words))),
@@ -260,15 +259,8 @@ class Card {
 		if (server.sleeps_itself)
 			parts.push({ title: t("now.itself"), words: [server.sleeps_itself] });
 		parts.push({ title: t("now.calendar"), words: agenda(server, now_s) });
-		const wanted = JSON.stringify([
-			parts,
-			server.armed,
-			server.tripped,
-			server.waits,
-			Boolean(server.commissioning),
-		]);
-		if (this.words.dataset.shown === wanted) return;
-		this.words.dataset.shown = wanted;
+		const { armed, tripped, waits, commissioning } = server;
+		if (!isOld(this.words, [parts, armed, tripped, waits, Boolean(commissioning)])) return;
 		const shown = parts.filter((each) => each.words.length);
 		this.words.replaceChildren(
 			h(
@@ -302,10 +294,8 @@ class Card {
 
 	/** @param {Server} server */
 	#showServices({ id, serves }) {
-		const wanted = serves.join("\n");
-		this.serves.hidden = !wanted;
-		if (this.serves.dataset.shown === wanted) return;
-		this.serves.dataset.shown = wanted;
+		if (!isOld(this.serves, serves)) return;
+		this.serves.hidden = !serves.length;
 		const href = `/settings/sleep?server=${encodeURIComponent(id)}#services`;
 		const link = mayChange && h("p", h("a", { href }, t("now.serves_link")));
 		const words = t("now.serves", { names: serves.join("; ") });
@@ -401,9 +391,7 @@ class Card {
 		const words = CLASSES.filter(countOf).map(
 			(name) => `${t(`kit.class.${name}`)}: ${number(countOf(name))}`,
 		);
-		const wanted = words.join("\n");
-		if (this.byClass.dataset.shown === wanted) return;
-		this.byClass.dataset.shown = wanted;
+		if (!isOld(this.byClass, words)) return;
 		this.byClass.hidden = !words.length;
 		this.byClass.replaceChildren(...words.map((each) => h("li", each)));
 	}
@@ -485,9 +473,7 @@ class Card {
 	/** @param {Server} server @param {number} now_s */
 	#showWoken(server, now_s) {
 		const { woken } = server;
-		const wanted = JSON.stringify(woken);
-		if (this.woken.dataset.shown === wanted) return;
-		this.woken.dataset.shown = wanted;
+		if (!isOld(this.woken, woken)) return;
 		const title = h("h3", icon("bell"), t("now.woken"));
 		if (!woken) {
 			this.woken.replaceChildren(title, h("p.soft", t("now.woken_never")));
@@ -829,9 +815,7 @@ function httpsOf({ past, around }) {
 
 /** @param {HTMLElement} place @param {{ kind: string, words: string }[]} said */
 function showHttps(place, said) {
-	const wanted = JSON.stringify(said);
-	if (place.dataset.shown === wanted) return;
-	place.dataset.shown = wanted;
+	if (!isOld(place, said)) return;
 	const link = () => h("a", { href: "/settings/https" }, t("now.https_link"));
 	fill(
 		place,
