@@ -13,6 +13,8 @@ PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider --rootdir . -o markers="lon
 export PATH := $(PATH):/usr/sbin:/sbin
 # What root compiles lies there too, and not all over a tree that is somebody's own.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(BUILD)/pycache
+# The tests start Python a thousand times: it must find there what it has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 PY_ROOMS := board package varnish-vcl webui tests
 JS_ROOMS := webui/src/naproxy_webui/static/js varnish-vcl/pages package/naproxy-meter/tests tests/cache_tests
