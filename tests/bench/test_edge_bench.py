@@ -111,6 +111,7 @@ def refused(seen: dict[str, Any]) -> list[str]:
     return [why for why in seen["during"]["not_served"] if "Timeout" not in why]
 
 
+@pytest.mark.long
 def test_a_flood_of_frames_reaches_haproxy_and_costs_others_nothing(
     besieged: tuple[Place, Running],
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_flood_of_frames_reaches_haproxy_and_costs_others_nothing(
     assert seen["ends"] == 0
 
 
+@pytest.mark.long
 def test_idle_connections_reach_haproxy_and_leave_room_for_others(
     besieged: tuple[Place, Running],
 ) -> None:
@@ -130,6 +132,7 @@ def test_idle_connections_reach_haproxy_and_leave_room_for_others(
     assert seen["ends"] == 0
 
 
+@pytest.mark.long
 def test_thousands_of_streams_do_not_all_reach_varnish(besieged: tuple[Place, Running]) -> None:
     seen = edge.attack(*besieged, "slow_bodies_h2", 40, 3.0)
     assert seen["attacker"]["handshakes"] >= 20  # of 100 streams each

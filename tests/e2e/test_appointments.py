@@ -92,6 +92,7 @@ def test_a_server_that_sleeps_is_woken_for_its_timer_and_given_a_moment(
     assert inhibited(office)
 
 
+@pytest.mark.long
 def test_a_box_that_was_restarted_still_knows(office: Office, server: Server, clock: Clock) -> None:
     server.has_a_timer(LATER_S)
     office.box.sleep()

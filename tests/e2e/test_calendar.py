@@ -3,8 +3,12 @@
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.simulator.office import Office
 from tests.simulator.office.namespace import wait_for
+
+pytestmark = pytest.mark.long
 
 BEGINS_S = 3
 

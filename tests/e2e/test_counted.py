@@ -15,6 +15,8 @@ from tests.simulator.office.box import toml
 from tests.simulator.office.namespace import ROOT, wait_for
 from tests.simulator.office.server import ADDRESS
 
+pytestmark = pytest.mark.long
+
 AGENT = ROOT / "package/naproxy-agent/src/naproxy_agent.py"
 KEY = bytes(range(32)).hex()
 LONG_S = 60.0

@@ -104,6 +104,7 @@ def test_nothing_that_comes_around_its_sleeps_is_refused_lost_or_sent_twice(
     assert {name: served[name] for name in asked} == dict.fromkeys(asked, 1)
 
 
+@pytest.mark.long
 def test_it_is_left_asleep_and_then_woken_for_who_needs_it(left_alone: Office) -> None:
     office = left_alone
     leave_alone(office, ready={"interval_s": 0.5, "asleep_interval_s": 0.2})

@@ -9,6 +9,8 @@ from tests.e2e.clients import ASSET, PERSON, ask, fresh
 from tests.simulator.office import Office
 from tests.simulator.office.namespace import OfficeError, wait_for
 
+pytestmark = pytest.mark.long
+
 CONFIG = {"server": {"share": {"wakes": 1}}}
 
 

@@ -126,6 +126,7 @@ def test_its_certificate_waits_for_an_adapter_that_comes_late(tmp_path: Path, di
     assert name == "naproxy-c0ffee\n"
 
 
+@pytest.mark.long
 def test_an_adapter_that_comes_later_still_brings_another_certificate(
     tmp_path: Path, disk: Disk
 ) -> None:

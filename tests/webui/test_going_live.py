@@ -150,6 +150,7 @@ def test_the_server_then_sleeps_and_wakes_for_visitors_who_are_all_answered(
     assert made.box.wakes()[0]["outcome"] == "up"
 
 
+@pytest.mark.long
 def test_one_click_in_the_history_stops_a_noisy_waker(page: WatchedPage, made: NewBox) -> None:
     noisy = {"User-Agent": "OfficeFeeder/1.0"}
     client, board = made.office.client, made.office.server.board

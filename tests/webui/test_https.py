@@ -278,6 +278,7 @@ def test_the_page_with_all_there_can_be_is_accessible_and_fits(
     good(page)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_now_says_it_and_leads_there(
     open_page: OpenPage, stage: Stage, authority: Authority, language: str, size: str
@@ -379,6 +380,7 @@ def issue_form(page: WatchedPage) -> Any:
     return form
 
 
+@pytest.mark.long
 @with_issuer
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_trial_says_that_it_works_and_changes_nothing(

@@ -218,6 +218,7 @@ def test_the_sentence_says_what_it_does_and_what_was_saved(now: OpenNow) -> None
     expect(sentence).to_have_text(re.compile(r"^\w.* since .*\. .*(saved|savings|used).*month"))
 
 
+@pytest.mark.long
 def test_the_live_log_has_what_happens_and_a_filter(now: OpenNow, stage: Stage) -> None:
     stage.api("POST", "/v1/servers/web/mode", {"mode": "awake"})
     stage.wait("awake")

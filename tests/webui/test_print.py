@@ -12,6 +12,7 @@ A4_WIDTH = 680
 """Pixels of CSS between margins of 15 mm."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/savings", "/history?view=week"])
 def test_a_dark_page_is_printed_black_on_white_without_navigation(
     open_page: OpenPage, path: str

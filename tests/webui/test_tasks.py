@@ -64,6 +64,7 @@ def test_what_last_month_saved_is_seen(old_page: WatchedPage) -> None:
         expect(page.locator("#stats")).to_contain_text("kWh")
 
 
+@pytest.mark.long
 def test_a_meter_is_replaced(page: WatchedPage, stage: Stage) -> None:
     with Story(page, "replace the meter") as story:
         story.to("Settings", "Meters")
@@ -77,6 +78,7 @@ def test_a_meter_is_replaced(page: WatchedPage, stage: Stage) -> None:
     assert (meter["id"], meter["driver"], meter["host"]) == ("plug", "shelly", "192.0.2.30")
 
 
+@pytest.mark.long
 def test_a_second_server_is_added(page: WatchedPage, stage: Stage) -> None:
     with Story(page, "add a second server") as story:
         story.to("Settings", "Server")

@@ -346,6 +346,7 @@ def offsets(page: WatchedPage, meet: Callable[[Route, int], bool]) -> list[int]:
     return seen
 
 
+@pytest.mark.long
 def test_a_connection_that_breaks_in_the_middle_goes_on_where_it_was(
     empty: WatchedPage, long_log: Path
 ) -> None:

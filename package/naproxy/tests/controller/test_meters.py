@@ -244,6 +244,7 @@ def said(box: Box, since_s: float) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_commands_are_measured_by_the_seconds_of_the_controller(box: Box) -> None:
     wait_for("a second", lambda: bool(said(box, 0)["seconds"]), box.log)
     socket = str(box.run_dir / "control.sock")

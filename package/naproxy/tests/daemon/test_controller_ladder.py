@@ -81,6 +81,7 @@ def test_after_three_packets_the_next_rung_wakes_it(climb: Callable[[str], Box],
     assert "woken by udp; in vain of late: etherwake" in box.naproxy("status").stdout
 
 
+@pytest.mark.long
 def test_a_wake_begins_with_what_worked_last(climb: Callable[[str], Box], ear: Ear) -> None:
     box = climb(udp(ear))
     cycle(box)

@@ -83,6 +83,7 @@ def test_a_connection_that_dies_after_the_login_is_accepted(quick: Quick) -> Non
     assert quick("kill -9 $PPID").answer is Answer.ACCEPTED
 
 
+@pytest.mark.long
 @needs_sshd
 def test_server_that_stalls_after_the_login_is_waited_for(sshd: Server) -> None:
     # As sshd does while PAM opens the session.

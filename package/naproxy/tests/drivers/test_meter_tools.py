@@ -36,6 +36,7 @@ def ask_bmc(said: bytes) -> Fault | Reading:
     return item
 
 
+@pytest.mark.long
 @needs("ipmitool")
 def test_a_bmc_says_its_power_if_it_measures() -> None:
     assert ask_bmc(bmc.reading(215)) == Reading(215.0)
@@ -43,6 +44,7 @@ def test_a_bmc_says_its_power_if_it_measures() -> None:
     assert "deactivated" in str(ask_bmc(bmc.reading(0, active=False)))
 
 
+@pytest.mark.long
 @needs("ipmitool")
 def test_a_bmc_without_dcmi_or_without_an_answer_is_told() -> None:
     item = ask_bmc(b"\xc1\xdc")

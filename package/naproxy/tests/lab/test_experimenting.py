@@ -292,6 +292,7 @@ def test_measuring_says_what_is_wrong(
         assert words in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_an_older_table_is_not_overwritten(
     configured: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
