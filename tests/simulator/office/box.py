@@ -50,6 +50,7 @@ VMOD = ROOT / "build/libvmod-naproxy"
 VCL = ROOT / "varnish-vcl"
 _BUILT = ROOT / "build/varnish-vcl"
 _COMPILED = ROOT / "build/varnish-vcl-compiled"
+_MOST_COMPILED = 8
 
 # The text is the same for each box, so that it is compiled once: RUN_DIR is in the environment.
 _PATHS = """\
@@ -179,6 +180,7 @@ class Box(Namespace):
         self._wait_for(self.varnish, lambda: self.listens(80), "varnishd")
         if not self.optimised:
             _add_new(self._compiler / "compiled", _COMPILED)
+            _forget_the_oldest(_COMPILED)
 
     def _vcl(self) -> Path:
         """Return a folder of this box with the rules."""
@@ -419,6 +421,14 @@ def _add_new(source: Path, target: Path) -> None:
             half = target / f"{file.name}.{os.getpid()}"
             shutil.copy(file, half)
             half.rename(target / file.name)
+
+
+def _forget_the_oldest(directory: Path) -> None:
+    """Keep the newest: each change of the rules or of the VMOD adds one."""
+    with contextlib.suppress(FileNotFoundError):  # another office does the same
+        files = sorted(directory.glob("*"), key=lambda each: each.stat().st_mtime)
+        for file in files[:-_MOST_COMPILED]:
+            file.unlink()
 
 
 def _children(pid: int) -> list[str]:
