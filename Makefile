@@ -81,7 +81,7 @@ BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
-test: build ## run all tests but those marked long: 26 minutes on two cores when it was measured
+test: build ## run all tests but those marked long: 14 minutes on two cores when it was measured
 	@echo "Testing, two targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
 	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
@@ -195,7 +195,7 @@ test-large: build ## bodies of 2 GB by HTTPS, 20 new certificates under way; not
 test-faults: $(BUILT) ## each fault of the campaign once, in a cycle of sleep and wake; a short siege, also by HTTPS
 	$(AS_ROOT) $(PYTEST) tests/faults tests/siege tests/bench
 
-test-demo: $(BUILT) ## the demonstration and the five configurations
+test-demo: $(BUILT) ## the demonstration; in test-all the five configurations too
 	$(AS_ROOT) $(PYTEST) -n 3 --dist worksteal tests/simulator/demo tests/simulator/five
 
 test-compat: build ## VMOD and VCL on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)
