@@ -188,13 +188,14 @@ def test_keys_are_roots_and_the_program_that_meets_visitors_is_not_root(office: 
     assert office.box.sh("stat -c '%U %a' /var/lib/naproxy-edge/") == "root 700\n"
     assert office.box.sh("find /data/naproxy-edge -type f ! -perm 600") == ""
     master = wait_for(lambda: office.pid("edge"), "edge")
-    # One that has just been started for new settings is still root.
-    named = f"stat -c %U:%G $(sed 's,[0-9][0-9]*,/proc/&,g' /proc/{master}/task/{master}/children)"
-    wait_for(
-        lambda: set(office.box.sh(f"{named} || true").split()) == {"naproxy-edge:naproxy-edge"},
-        "workers that are not root",
-    )
-    for each in office.box.sh(f"cat /proc/{master}/task/{master}/children").split():
+
+    def settled() -> list[str]:
+        """Its workers, once none is left that was started a moment ago and still is root."""
+        found = office.box.sh(f"cat /proc/{master}/task/{master}/children").split()
+        owners = {office.box.sh(f"stat -c %U:%G /proc/{each} || true") for each in found}
+        return found if owners == {"naproxy-edge:naproxy-edge\n"} else []
+
+    for each in wait_for(settled, "workers that are not root"):
         assert office.box.sh(f"grep CapEff /proc/{each}/status").split()[1] == "0" * 16
         assert office.box.sh(f"ls /proc/{each}/root") == "through\nvarnish.sock\n"
 

@@ -134,7 +134,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
-    """The web interface with two weeks of history, and visitors who come."""
+    """The web interface of a box with two weeks of history, to which simulated visitors come."""
     with Stage(days=USUAL_DAYS) as started:
         yield started
 

@@ -295,7 +295,7 @@ def test_the_brush_is_moved_by_keyboard(page: WatchedPage) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("size", [pytest.param("desktop", marks=pytest.mark.long), "phone"])
+@pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_nothing_jumps_and_everything_can_be_hit(open_page: OpenPage, size: Any) -> None:
     page = open_page(size=size)
     for tab in TABS:

@@ -266,9 +266,9 @@ def test_what_only_the_box_s_https_has_goes_with_it(open_page: OpenPage, stage: 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("size", "scheme"),
-    [pytest.param("desktop", "light", marks=pytest.mark.long), ("narrow", "dark")],
+    [("desktop", "light"), ("narrow", "dark")],
 )
-@pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.long), "de"])
+@pytest.mark.parametrize("language", ["en", "de"])
 def test_the_page_with_all_there_can_be_is_accessible_and_fits(
     open_page: OpenPage, full: Stage, language: str, size: str, scheme: str
 ) -> None:

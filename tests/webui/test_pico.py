@@ -118,9 +118,7 @@ def test_a_strangers_program_is_replaced_only_after_a_question(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("size", "language"), [pytest.param("desktop", "en", marks=pytest.mark.long), ("narrow", "de")]
-)
+@pytest.mark.parametrize(("size", "language"), [("desktop", "en"), ("narrow", "de")])
 def test_picos_can_be_read_by_everybody(
     open_page: OpenPage, bench: Bench, size: str, language: str
 ) -> None:

@@ -155,7 +155,7 @@ def test_going_back_in_time_and_by_the_browser(page: WatchedPage) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("size", "scheme"),
-    [pytest.param("desktop", "light", marks=pytest.mark.long), ("phone", "dark")],
+    [("desktop", "light"), ("phone", "dark")],
 )
 def test_all_of_it_open_is_accessible_and_not_too_wide(
     open_page: OpenPage, size: Size, scheme: Scheme

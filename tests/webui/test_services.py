@@ -91,7 +91,7 @@ def test_settings_that_were_open_beside_it_can_be_saved_after_a_choice(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("size", [pytest.param("desktop", marks=pytest.mark.long), "narrow"])
+@pytest.mark.parametrize("size", ["desktop", "narrow"])
 def test_it_is_read_by_everybody_and_fits(open_page: OpenPage, size: Any) -> None:
     page = open_page(size=size)
     for path in (SETTINGS, GUIDE):

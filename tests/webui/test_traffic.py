@@ -479,7 +479,7 @@ def test_who_may_only_look_sees_the_result_and_sends_nothing(
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("scheme", "size"),
-    [pytest.param("light", "desktop", marks=pytest.mark.long), ("dark", "phone")],
+    [("light", "desktop"), ("dark", "phone")],
 )
 def test_a_result_is_accessible_and_fits(
     estimated: WatchedPage, open_page: OpenPage, scheme: Scheme, size: Size

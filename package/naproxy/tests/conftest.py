@@ -11,14 +11,12 @@ from naproxy.core import office_time
 from naproxy.core.log import Lines
 from naproxy.history.read import queries
 
-# The same examples every time, so that a run which fails fails again; `large` looks for others,
-# by `make test-properties`.
+# The same examples every time, so that a run which fails fails again; `large` looks for others.
 # A machine that does something else beside makes inputs slowly; that is no fault of theirs.
 settings.register_profile(
     "large", settings.get_profile("ci"), derandomize=False, max_examples=10_000
 )
-settings.register_profile("few", settings.get_profile("ci"), max_examples=40)
-settings.load_profile("few")
+settings.load_profile("ci")
 
 
 class _Kept(logging.Handler):

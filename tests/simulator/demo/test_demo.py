@@ -16,13 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulator.demo import __main__ as demonstration
 from tests.simulator.office.freezer import Freezer
 from tests.simulator.office.namespace import NETNS, ROOT
 from tests.simulator.office.office import PREFIX
 from tests.webui.people import PASSWORD, USER
 
-LITTLE_S = [
+MOMENTS_S = [
     0.0,
     2.0,
     *(pytest.param(after_s, marks=pytest.mark.long) for after_s in (0.5, 6.0, 16.0)),
@@ -95,7 +94,7 @@ def test_demo_shows_everything_and_loses_nothing(tmp_path: Path) -> None:
     assert "\x1b" not in told
 
 
-@pytest.mark.parametrize("after_s", LITTLE_S)
+@pytest.mark.parametrize("after_s", MOMENTS_S)
 def test_ctrl_c_at_any_moment_leaves_nothing_behind(tmp_path: Path, after_s: float) -> None:
     with running(tmp_path) as demo:
         assert demo.stdout
@@ -176,17 +175,10 @@ def test_terminating_it_leaves_nothing_behind(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_arguments_are_named_and_nothing_is_started(
-    arguments: list[str],
-    words: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, arguments: list[str], words: str
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["demo", *arguments])
-    try:
-        status = demonstration.main()
-    except SystemExit as end:
-        status = int(end.code or 0)
-    assert status in (1, 2)
-    told = capsys.readouterr()
-    assert words in told.err
-    assert told.out == ""
+    with running(tmp_path, *arguments) as demo:
+        told = ended(demo, 30)
+        assert demo.returncode in (1, 2)
+        assert words in told
+        assert "Traceback" not in told

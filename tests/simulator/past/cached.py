@@ -21,7 +21,7 @@ from tests.simulator.office.namespace import ROOT
 CACHE = ROOT / "build/past"
 YOUNG_S = 1800.0
 USUAL_DAYS = 15
-"""What demonstration and tests share; with a mishap of each kind."""
+"""So many the demonstration and the tests ask for, and share; each kind of mishap is in them."""
 _LOOK_S = 0.1
 _CODE = (Path(naproxy.__file__).parent / "history", Path(__file__).parent)
 

@@ -34,8 +34,7 @@ START_S: Final = 1_794_700_800.0  # a Sunday, 0:00 UTC
 DAY_S: Final = 86400.0
 DAYS: Final = 2
 """Each of them begins with new shares."""
-SOME: Final = 3
-"""Days with visitors."""
+WEEK: Final = 7
 CONFIG: Final = """
 [[server]]
 id = "web"
@@ -53,7 +52,6 @@ LIMITLESS: Final = "[server.share]\nawake_s = 0\nnetwork_awake_s = 0\nwakes = 0\
 PATIENT: Final = '[server.policy]\nname = "timeout"\nidle_s = 7200\n'
 USUAL: Final = '[server.policy]\nname = "timeout"\nidle_s = 120\n'
 SOON_S: Final = 900.0
-LONGEST_WAKE_S: Final = 10.0
 ADDRESS, NETWORK = 7, 8
 """The stranger's."""
 
@@ -240,9 +238,9 @@ STRATEGIES: Final = {
     "a silent WebSocket": (3600.0, 8 * DAY_S, ITSELF),
     "a page each minute": (60.0, 0.2, ITSELF),
     "a page each ten minutes": (600.0, 0.2, ITSELF),
-    "a byte every 3 s as a robot, and pages": (299.0, 298.0, BOTH),
+    "a byte every 3 s as a robot, and pages": (59.0, 58.0, BOTH),
     "woken again and again": (150.0, 0.2, ITSELF),
-    "many at once": (300.0, 900.0, BOTH),
+    "many at once": (60.0, 900.0, BOTH),
 }
 FIRST_S: Final = 7200 + 120.0
 """Of a server that nobody has asked for yet the box does not know why it is awake."""
@@ -308,7 +306,7 @@ def test_without_shares_a_page_each_ten_minutes_keeps_it_awake(tmp_path: Path) -
 def visits() -> list[Doing]:
     """Twenty visitors a day from anywhere, who read a few pages each."""
     dice, found = random.Random(3), []
-    for number in range(20 * SOME):
+    for number in range(20 * WEEK):
         t_s = number // 20 * DAY_S + dice.uniform(8, 18) * 3600
         for _ in range(5):
             found.append(Doing(t_s, 0.2, 1000 + number, 5000 + number))
@@ -318,7 +316,7 @@ def visits() -> list[Doing]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Lived:
-    return live(tmp_path_factory.mktemp("undisturbed"), USUAL, visits(), SOME)
+    return live(tmp_path_factory.mktemp("undisturbed"), USUAL, visits(), WEEK)
 
 
 @pytest.mark.parametrize(
@@ -328,14 +326,12 @@ def test_visitors_beside_a_stranger_are_served_as_without_him(
     tmp_path: Path, name: str, undisturbed: Lived
 ) -> None:
     attack = over_and_over(*STRATEGIES[name])
-    lived = live(tmp_path, USUAL, heapq.merge(attack, visits()), SOME)
+    lived = live(tmp_path, USUAL, heapq.merge(attack, visits()), WEEK)
     served = lived.waited_s.keys() - {ADDRESS}
     assert lived.spent == {ADDRESS}
     assert served == undisturbed.waited_s.keys()
-    assert lived.awake_s <= undisturbed.awake_s + SOME * (600 + EXCESS_S)
-    # Each wake takes its own time: what counts is how often somebody waits, and the longest.
-    assert len(waits(lived)) <= len(waits(undisturbed))
-    assert max(waits(lived)) < LONGEST_WAKE_S
+    assert lived.awake_s <= undisturbed.awake_s + WEEK * (600 + EXCESS_S)
+    assert sum(waits(lived)) <= sum(waits(undisturbed))
 
 
 def waits(lived: Lived) -> list[float]:
