@@ -92,6 +92,15 @@ def test_a_request_names_no_file_or_device_elsewhere(folder: Path) -> None:
             assert str(folder) in str(problem.reason)  # where it may lie
 
 
+def test_a_configuration_that_is_none_is_refused_and_changes_nothing(folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    for text in (b"server = 3", b"[nonsense]\n", b"[[server", b"\xff"):
+        with pytest.raises(ConfigError):
+            put(in_force(folder), text)
+        assert (folder / "naproxy.toml").read_text() == SERVER, text
+        assert sorted(folder.iterdir()) == before, text
+
+
 def test_a_request_names_those_that_are_there_for_it(folder: Path) -> None:
     for text in USUAL:
         (folder / "naproxy.toml").write_text(SERVER)
