@@ -137,13 +137,14 @@ export function say(element, text) {
 }
 
 /**
- * Whether an element shows something else than what is wanted; from now on it shows that.
- * @param {HTMLElement} element @param {unknown} wanted
+ * Return whether `content` differs from that of the last call for this element, so that the
+ * element has to be drawn again.
+ * @param {HTMLElement} element @param {unknown} content becomes JSON
  */
-export function isOld(element, wanted) {
-	const words = JSON.stringify(wanted);
-	if (element.dataset.shown === words) return false;
-	element.dataset.shown = words;
+export function hasNewContent(element, content) {
+	const json = JSON.stringify(content);
+	if (element.dataset.shown === json) return false;
+	element.dataset.shown = json;
 	return true;
 }
 

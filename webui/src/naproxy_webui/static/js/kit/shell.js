@@ -5,8 +5,8 @@ import {
 	all,
 	fill,
 	h,
+	hasNewContent,
 	icon,
-	isOld,
 	lastReached,
 	notice,
 	noteReached,
@@ -121,7 +121,7 @@ const trouble = (kind, key, values = {}) => ({
 /** @param {{ kind: string, title: string, words: string }[]} troubles */
 function showBanners(troubles) {
 	const place = document.getElementById("banners");
-	if (!place || !isOld(place, troubles)) return;
+	if (!place || !hasNewContent(place, troubles)) return;
 	fill(
 		place,
 		troubles.map(({ kind, title, words }) => notice(kind, h("p.strong", title), h("p", words))),

@@ -8,8 +8,8 @@ import {
 	fill,
 	get,
 	h,
+	hasNewContent,
 	icon,
-	isOld,
 	notice,
 	one,
 	poll,
@@ -236,7 +236,7 @@ class Card {
 		const about = power?.estimated && power.power_w !== null ? "≈\u2009" : "";
 		say(this.watts, power ? `${about}${watts(power.power_w)}` : "");
 		const wrong = wrongOf(server);
-		if (!isOld(this.wrong, wrong)) return;
+		if (!hasNewContent(this.wrong, wrong)) return;
 		this.wrong.hidden = !wrong.length;
 		fill(
 			this.wrong,
@@ -260,7 +260,8 @@ class Card {
 			parts.push({ title: t("now.itself"), words: [server.sleeps_itself] });
 		parts.push({ title: t("now.calendar"), words: agenda(server, now_s) });
 		const { armed, tripped, waits, commissioning } = server;
-		if (!isOld(this.words, [parts, armed, tripped, waits, Boolean(commissioning)])) return;
+		if (!hasNewContent(this.words, [parts, armed, tripped, waits, Boolean(commissioning)]))
+			return;
 		const shown = parts.filter((each) => each.words.length);
 		this.words.replaceChildren(
 			h(
@@ -294,7 +295,7 @@ class Card {
 
 	/** @param {Server} server */
 	#showServices({ id, serves }) {
-		if (!isOld(this.serves, serves)) return;
+		if (!hasNewContent(this.serves, serves)) return;
 		this.serves.hidden = !serves.length;
 		const href = `/settings/sleep?server=${encodeURIComponent(id)}#services`;
 		const link = mayChange && h("p", h("a", { href }, t("now.serves_link")));
@@ -391,7 +392,7 @@ class Card {
 		const words = CLASSES.filter(countOf).map(
 			(name) => `${t(`kit.class.${name}`)}: ${number(countOf(name))}`,
 		);
-		if (!isOld(this.byClass, words)) return;
+		if (!hasNewContent(this.byClass, words)) return;
 		this.byClass.hidden = !words.length;
 		this.byClass.replaceChildren(...words.map((each) => h("li", each)));
 	}
@@ -473,7 +474,7 @@ class Card {
 	/** @param {Server} server @param {number} now_s */
 	#showWoken(server, now_s) {
 		const { woken } = server;
-		if (!isOld(this.woken, woken)) return;
+		if (!hasNewContent(this.woken, woken)) return;
 		const title = h("h3", icon("bell"), t("now.woken"));
 		if (!woken) {
 			this.woken.replaceChildren(title, h("p.soft", t("now.woken_never")));
@@ -815,7 +816,7 @@ function httpsOf({ past, around }) {
 
 /** @param {HTMLElement} place @param {{ kind: string, words: string }[]} said */
 function showHttps(place, said) {
-	if (!isOld(place, said)) return;
+	if (!hasNewContent(place, said)) return;
 	const link = () => h("a", { href: "/settings/https" }, t("now.https_link"));
 	fill(
 		place,
