@@ -148,7 +148,7 @@ test-history: $(BUILT) ## what a kill and a power cut cost the history, 20 of ea
 test-powercut: prepare ## the same, 200 of each: two minutes
 	$(AS_ROOT) $(PYTEST) -s tests/powercut
 
-test-office: $(BUILT) ## the virtual office keeps its promises, and so does its past
+test-office: $(BUILT) ## the virtual office and the generated history
 	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/simulator/office tests/simulator/past tests/test_failures.py
 
 # Offices do not disturb each other, but what measures times or power needs both cores.
@@ -195,7 +195,7 @@ test-large: build ## bodies of 2 GB by HTTPS, 20 new certificates under way; not
 test-faults: $(BUILT) ## each fault of the campaign once, in a cycle of sleep and wake; a short siege, also by HTTPS
 	$(AS_ROOT) $(PYTEST) tests/faults tests/siege tests/bench
 
-test-demo: $(BUILT) ## the demonstration; in test-all the five configurations too
+test-demo: $(BUILT) ## the demonstration; test-all adds the five configurations
 	$(AS_ROOT) $(PYTEST) -n 3 --dist worksteal tests/simulator/demo tests/simulator/five
 
 test-compat: build ## VMOD and VCL on Varnish 7.7 and Vinyl Cache 9.0 (downloads Debian packages)

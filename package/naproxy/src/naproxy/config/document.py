@@ -834,7 +834,7 @@ def read_or_new(path: Path) -> Found:
 
 
 def replace(path: Path, text: bytes) -> None:
-    """Put `text`, a good configuration, in the place of the file.
+    """Replace what the file has by `text`, which the caller has checked.
 
     Power may fail at any time: the file is the old one or the new one.
     """

@@ -22,7 +22,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a request brings, and may be put into force."""
+    """A configuration that a request brought and `InForce.checked` found good."""
 
     config: Config
     text: bytes
@@ -117,7 +117,7 @@ class InForce:
         return Checked(new, text)
 
     def put(self, new: Checked) -> None:
-        """Write it and use it; OSError, and nothing changes."""
+        """Write `new` to the file and put it into force; OSError, and nothing changes."""
         if self.refused:
             self._set_aside()
         document.replace(self.file, new.text)

@@ -65,8 +65,8 @@ class Varnish:
     ) -> Fetched:
         """Have the cache ask the server for each of these that it has not fresh.
 
-        Blocks until all is done, `most_s` are over, or `stop` is set: with the best
-        ratio of speed and power. `expire`: also for those that are fresh.
+        Blocks until all is done, `most_s` are over, or `stop` is set. The algorithm is EE
+        (`naproxy.transfer`). `expire`: also for those that are fresh.
         """
         begun_s = time.monotonic()
         asked = [(job, _asks(job)) for job in jobs if _as_it_is(_url(job))]
