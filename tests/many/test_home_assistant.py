@@ -1,5 +1,6 @@
-"""The real Home Assistant finds boxes by MQTT: real broker, controller and `naproxy mqtt`."""
+"""The real Home Assistant finds boxes by MQTT, and a box reads its sensors as a meter."""
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -8,11 +9,13 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from naproxy import drivers
+from naproxy.drivers.meter import Fault, Reading, Site
 
 from tests.simulator.office.namespace import ROOT, wait_for
 from tests.webui.stage import Stage
@@ -44,12 +47,12 @@ class HomeAssistant:
     """It has nothing but the broker."""
 
     def __init__(self, folder: Path, broker_port: int) -> None:
-        self._port = _free()
-        self._url = f"http://127.0.0.1:{self._port}"
+        self.port = _free()
+        self._url = f"http://127.0.0.1:{self.port}"
         storage = folder / ".storage"
         storage.mkdir()
         (folder / "configuration.yaml").write_text(
-            f"http:\n  server_host: 127.0.0.1\n  server_port: {self._port}\napi:\n"
+            f"http:\n  server_host: 127.0.0.1\n  server_port: {self.port}\napi:\n"
         )
         data = {"entries": [{**BROKER, "data": {**BROKER["data"], "port": broker_port}}]}
         entries = {"version": 1, "minor_version": 1, "key": "core.config_entries", "data": data}
@@ -57,7 +60,7 @@ class HomeAssistant:
         with (folder / "said").open("wb") as log:
             argv = (VENV / "bin/hass", "-c", folder, "--skip-pip")
             self._process = subprocess.Popen(argv, stdout=log, stderr=log)
-        self._token = ""
+        self.token = ""
 
     def end(self) -> None:
         self._process.terminate()
@@ -76,9 +79,7 @@ class HomeAssistant:
         except OSError:
             return False
         form = {"grant_type": "authorization_code", "code": code, **client}
-        self._token = self._ask("/auth/token", urllib.parse.urlencode(form).encode())[
-            "access_token"
-        ]
+        self.token = self._ask("/auth/token", urllib.parse.urlencode(form).encode())["access_token"]
         return True
 
     def sensors(self) -> dict[str, dict[str, Any]]:
@@ -90,13 +91,17 @@ class HomeAssistant:
             if each["entity_id"].startswith("sensor.naproxy")
         }
 
+    def tell(self, entity: str, state: str, attributes: dict[str, str]) -> None:
+        """Give a sensor this state, as the integration of a plug does."""
+        self._ask(f"/api/states/{entity}", {"state": state, "attributes": attributes})
+
     def _ask(self, path: str, body: dict[str, Any] | bytes | None = None) -> Any:
         data = json.dumps(body).encode() if isinstance(body, dict) else body
         asked = urllib.request.Request(self._url + path, data)
         if isinstance(body, dict):
             asked.add_header("Content-Type", "application/json")
-        if self._token:
-            asked.add_header("Authorization", f"Bearer {self._token}")
+        if self.token:
+            asked.add_header("Authorization", f"Bearer {self.token}")
         with urllib.request.urlopen(asked, timeout=20) as answer:
             return json.load(answer)
 
@@ -204,6 +209,51 @@ def test_two_boxes_with_a_topic_each_are_two_devices(home: HomeAssistant) -> Non
     other = {name.replace("upstairs", "*") for name in names if "upstairs" in name}
     assert len(one) == 3
     assert one == other
+
+
+def read(home: HomeAssistant, folder: Path, entity: str, token: str) -> Reading | str:
+    """Return what the box's meter says of a sensor, or the kind of its fault."""
+    file = folder / "token"
+    file.write_text(token)
+    file.chmod(0o600)
+    settings = drivers.settings("meter", "homeassistant")(
+        id="plug", of="web", host="127.0.0.1", port=home.port, entity=entity, token_file=str(file)
+    )
+    source = drivers.driver("meter", settings, Site("127.0.0.1", lambda: None))
+
+    async def first() -> Any:
+        async with aclosing(source.readings()) as items:
+            return await anext(items)
+
+    try:
+        said = asyncio.run(first())
+    except Fault as fault:
+        said = fault
+    return said.kind if isinstance(said, Fault) else said
+
+
+def test_a_box_measures_with_a_sensor_of_power(home: HomeAssistant, tmp_path: Path) -> None:
+    entity = "sensor.naproxy_box_upstairs_simulated_power"
+    [power_w] = [
+        float(each["state"]) for each in home.sensors().values() if each["entity_id"] == entity
+    ]
+    said = read(home, tmp_path, entity, home.token)
+    assert isinstance(said, Reading)
+    assert abs(said.power_w - power_w) < 5  # the server's power, a second later
+    home.tell("sensor.plug", "0.0433", {"unit_of_measurement": "kW"})
+    assert read(home, tmp_path, "sensor.plug", home.token) == Reading(43.3)
+
+
+def test_a_sensor_without_power_is_a_fault(home: HomeAssistant, tmp_path: Path) -> None:
+    home.tell("sensor.gone", "unavailable", {"unit_of_measurement": "W"})
+    home.tell("sensor.energy", "7", {"unit_of_measurement": "kWh"})
+    for entity, token, kind in (
+        ("sensor.gone", home.token, "silence"),
+        ("sensor.energy", home.token, "format"),
+        ("sensor.never_heard_of", home.token, "refused"),
+        ("sensor.energy", f"{home.token[:-3]}AAA", "refused"),
+    ):
+        assert read(home, tmp_path, entity, token) == kind, entity
 
 
 def test_a_box_that_dies_is_not_available(home: HomeAssistant, boxes: Boxes) -> None:
