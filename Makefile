@@ -5,9 +5,8 @@ PYTHON := .venv/bin/python
 # The virtual office needs network namespaces, and so root.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 # Names of tests are relative to this folder, so each can be run again as it is printed.
-# What takes long is marked so, and only `make test-all` runs it (LONG=1).
-PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider --rootdir . -o markers="long: only in test-all" \
-    $(if $(LONG),,-m "not long")
+# .pytest.ini has the marks; `make test-all` runs what is marked long too (LONG=1).
+PYTEST := $(PYTHON) -m pytest -q --rootdir . -m "not alone$(if $(LONG),, and not long)"
 
 # Varnish and others are in /usr/sbin, which is not on an ordinary user's PATH.
 export PATH := $(PATH):/usr/sbin:/sbin
@@ -151,13 +150,11 @@ test-powercut: prepare ## the same, 200 of each: two minutes
 test-office: $(BUILT) ## the virtual office and the generated history
 	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/simulator/office tests/simulator/past tests/test_failures.py
 
-# Offices do not disturb each other, but what measures times or power needs both cores.
-MEASURE := $(addprefix tests/e2e/test_,commissioning.py measure.py)
 test-e2e: $(BUILT) ## the whole box in the virtual office
-	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/e2e $(MEASURE:%=--ignore=%)
+	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/e2e
 
-test-measure: build ## what measures times and power there: two minutes, alone; not part of test
-	$(AS_ROOT) $(PYTEST) $(MEASURE)
+test-measure: build ## what is marked alone, as it measures times and power: two minutes; not part of test
+	$(AS_ROOT) $(PYTEST) -m alone tests/e2e
 
 $(BUILD)/.recipes: tests/recipes/packages.txt tests/install-packages
 	@mkdir -p $(BUILD)

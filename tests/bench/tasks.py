@@ -29,7 +29,7 @@ def main() -> None:
     shutil.rmtree(KEPT, ignore_errors=True)
     told = [f"tests/webui/{story}" for story in STORIES]
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *told],
+        [sys.executable, "-m", "pytest", "-q", *told],
         cwd=ROOT,
         check=True,
         stdout=sys.stderr,

@@ -18,6 +18,8 @@ from tests.simulator.office import Office, Settings
 from tests.simulator.office.namespace import ROOT, wait_for
 from tests.simulator.office.plug import Plug
 
+pytestmark = pytest.mark.alone
+
 CYCLES = 5
 UNIT_S = 0.7
 NOISE_W = 0.5

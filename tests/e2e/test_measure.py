@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 SERVER = '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
 METER = '[[meter]]\nid = "plug"\nof = "web"\ninterval_s = 0.1\n'
 BURN = "import time; end = time.monotonic() + 1\nwhile time.monotonic() < end: pass\nprint('did 7')"
