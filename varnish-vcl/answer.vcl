@@ -9,15 +9,15 @@ sub vcl_deliver {
 	}
 
 	if (local.socket == "box") {
-		if (req.http.X-Naproxy) {
-			set resp.http.X-Naproxy = req.http.X-Naproxy;
+		if (naproxy.became() != "other") {
+			set resp.http.X-Naproxy = naproxy.became();
 		}
 		return (deliver);
 	}
 	if (!naproxy.admit()) {
 		# Big, or to a client that does not read, and of these it has
 		# too many.
-		set req.http.X-Naproxy = "full";
+		naproxy.outcome(full);
 		return (synth(503));
 	}
 	if (local.socket == "edge") {
@@ -26,8 +26,7 @@ sub vcl_deliver {
 	if (naproxy.browser() >= 0s) {
 		call naproxy_browser;
 	}
-	if (!req.http.X-Naproxy) {
-		naproxy.outcome(hit, resp.status);
+	if (naproxy.fresh_hit(resp.status)) {
 		return (deliver);
 	}
 	if (req.http.X-Naproxy-Cookie) {
@@ -42,18 +41,7 @@ sub vcl_deliver {
 		# empties the cache.
 		naproxy.changed();
 	}
-	set resp.http.X-Naproxy = req.http.X-Naproxy;
-	if (req.http.X-Naproxy == "stale" || req.http.X-Naproxy == "frozen" ||
-	    req.http.X-Naproxy == "kept") {
-		naproxy.outcome(stale, resp.status);
-	} else if (req.http.X-Naproxy == "pass") {
-		naproxy.outcome(pass, resp.status);
-	} else if (req.http.X-Naproxy == "hit") {
-		naproxy.outcome(hit, resp.status);
-	} else {
-		# `fetch` or `held`: the VMOD knows who was held.
-		naproxy.outcome(fetch, resp.status);
-	}
+	set resp.http.X-Naproxy = naproxy.report(resp.status);
 	return (deliver);
 }
 
@@ -64,7 +52,7 @@ sub naproxy_stranger {
 	if (obj.uncacheable || resp.http.Vary ~ "(?i)\bcookie\b" ||
 	    (resp.status != 200 && (resp.status != 404 || req.url !~
 	    "^/(?:robots\.txt|favicon\.ico|browserconfig\.xml|apple-touch-icon[\w-]*\.png)(?:\?|$)"))) {
-		set req.http.X-Naproxy = "pass";
+		naproxy.outcome(pass);
 		return (restart);
 	}
 }
@@ -73,7 +61,7 @@ sub naproxy_stranger {
 # What is somebody's own stays as the server says it.
 sub naproxy_browser {
 	if (resp.status == 200 && !obj.uncacheable &&
-	    req.http.X-Naproxy != "pass") {
+	    naproxy.became() != "pass") {
 		set resp.http.Cache-Control = "max-age=" +
 		    (std.integer(resp.http.Age, 0) +
 		    std.integer(duration=naproxy.browser()));
@@ -83,12 +71,12 @@ sub naproxy_browser {
 
 # RFC 9211, for who asks for it.
 sub naproxy_cache_status {
-	if (req.http.X-Naproxy == "pass") {
+	if (naproxy.became() == "pass") {
 		set resp.http.Cache-Status = "Naproxy; fwd=bypass";
 		if (req.method != "GET" && req.method != "HEAD") {
 			set resp.http.Cache-Status = "Naproxy; fwd=method";
 		}
-	} else if (req.http.X-Naproxy ~ "^(hit|stale|frozen|kept)$") {
+	} else if (naproxy.became() ~ "^(hit|stale|frozen|kept)$") {
 		set resp.http.Cache-Status = "Naproxy; hit; ttl=" +
 		    std.integer(duration=obj.ttl);
 	} else {
@@ -98,9 +86,9 @@ sub naproxy_cache_status {
 			    "; stored; ttl=" + std.integer(duration=obj.ttl);
 		}
 	}
-	if (req.http.X-Naproxy ~ "^(stale|frozen|kept|held)$") {
+	if (naproxy.became() ~ "^(stale|frozen|kept|held)$") {
 		set resp.http.Cache-Status = resp.http.Cache-Status +
-		    "; detail=" + req.http.X-Naproxy;
+		    "; detail=" + naproxy.became();
 	}
 }
 
@@ -129,8 +117,6 @@ sub vcl_synth {
 	}
 
 	if (resp.reason == "Emptied") {
-		set resp.http.X-Naproxy = "other";
-		naproxy.outcome(other, 200);
 		synthetic("");
 	} else if (resp.reason == "Challenge") {
 		call naproxy_challenge;
@@ -143,6 +129,7 @@ sub vcl_synth {
 	} else {
 		call naproxy_not_served;
 	}
+	set resp.http.X-Naproxy = naproxy.report(resp.status);
 	if (!naproxy.admit()) {
 		# Nobody waits for the body of one who has too many in flight.
 		set resp.http.Connection = "close";
@@ -151,15 +138,12 @@ sub vcl_synth {
 }
 
 sub naproxy_status {
-	set resp.http.X-Naproxy = "status";
-	naproxy.outcome(status, 200);
+	naproxy.outcome(status);
 	set resp.http.Content-Type = "application/json";
 	synthetic(naproxy.status());
 }
 
 sub naproxy_challenge {
-	set resp.http.X-Naproxy = "other";
-	naproxy.outcome(other, 200);
 	set resp.http.Content-Type = "text/plain";
 	set resp.reason = "OK";
 	synthetic(naproxy.challenge(req.url));
@@ -168,8 +152,6 @@ sub naproxy_challenge {
 # The method stays what it was, and so does a form's body. The name is one that
 # naproxy_host let through.
 sub naproxy_redirect {
-	set resp.http.X-Naproxy = "other";
-	naproxy.outcome(other, 308);
 	set resp.http.Location = "https://" + req.http.Host + req.url;
 	synthetic("");
 }
@@ -177,9 +159,8 @@ sub naproxy_redirect {
 # The controller runs and has no server: a box that is new. Where its own pages
 # are is said by the address that was asked, which nobody but the network chose.
 sub naproxy_unset {
+	naproxy.outcome(error);
 	set resp.status = 503;
-	set resp.http.X-Naproxy = "error";
-	naproxy.outcome(error, 503);
 	set resp.http.Retry-After = "60";
 	call naproxy_ui;
 	call naproxy_page_not_set_up;
@@ -194,31 +175,21 @@ sub naproxy_unavailable {
 	set resp.status = 503;
 	set resp.http.Retry-After = naproxy.eta();
 
-	if (req.http.X-Naproxy == "refused") {
-		set resp.http.X-Naproxy = "refused";
-		naproxy.outcome(refused, 503);
+	if (naproxy.became() == "refused") {
 		set resp.http.Retry-After = naproxy.retry_after();
 		call naproxy_page_refused;
-	} else if (req.http.X-Naproxy == "waiting_page") {
-		set resp.http.X-Naproxy = "waiting_page";
-		naproxy.outcome(waiting_page, 503);
+	} else if (naproxy.became() == "waiting_page") {
 		call naproxy_page_waiting;
-	} else if (req.http.X-Naproxy == "cap") {
-		set resp.http.X-Naproxy = "capped";
-		naproxy.outcome(capped, 503);
+	} else if (naproxy.became() == "capped") {
 		if (req.method != "GET" && req.method != "HEAD") {
 			call naproxy_page_unsent;
 		} else {
 			call naproxy_page_busy;
 		}
-	} else if (req.http.X-Naproxy == "full") {
-		set resp.http.X-Naproxy = "capped";
-		naproxy.outcome(capped, 503);
+	} else if (naproxy.became() == "full") {
 		set resp.http.Retry-After = "10";
 		call naproxy_page_full;
-	} else if (req.http.X-Naproxy == "spent") {
-		set resp.http.X-Naproxy = "spent";
-		naproxy.outcome(spent, 503);
+	} else if (naproxy.became() == "spent") {
 		set resp.http.Retry-After = naproxy.retry_after();
 		if (!naproxy.page_load()) {
 			# In plain words, without a script: nothing may send a
@@ -226,22 +197,17 @@ sub naproxy_unavailable {
 			unset req.http.Accept;
 		}
 		call naproxy_page_spent;
-	} else if (req.http.X-Naproxy == "limit") {
-		set resp.http.X-Naproxy = "limit";
-		naproxy.outcome(limit, 503);
+	} else if (naproxy.became() == "limit") {
 		if (req.method != "GET" && req.method != "HEAD") {
 			call naproxy_page_unsent;
 		} else {
 			call naproxy_page_slow;
 		}
-	} else if (req.http.X-Naproxy == "gone") {
-		set resp.http.X-Naproxy = "gone";
-		naproxy.outcome(gone, 503);
+	} else if (naproxy.became() == "gone") {
 		set resp.http.Connection = "close";
 		synthetic("");
 	} else {
-		set resp.http.X-Naproxy = "error";
-		naproxy.outcome(error, 503);
+		naproxy.outcome(error);
 		set resp.http.Retry-After = "15";
 		call naproxy_failed;
 	}
@@ -265,8 +231,6 @@ sub naproxy_failed {
 }
 
 sub naproxy_not_served {
-	set resp.http.X-Naproxy = "other";
-	naproxy.outcome(other, resp.status);
 	if (resp.status == 405) {
 		set resp.http.Allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 		if (req.url ~ "^/\.naproxy/") {

@@ -29,21 +29,21 @@ sub vcl_hit {
 		purge.soft(0s);
 		return (synth(204));
 	}
-	# Nothing is a fresh hit, see vcl_deliver.
+	# A fresh hit is what is left, see vcl_deliver.
 	if (obj.ttl <= 0s) {
-		set req.http.X-Naproxy = "stale";
 		if (obj.grace >= 30d && naproxy.frozen(obj.status) >
 		    obj.age - std.duration(obj.http.X-Naproxy-Age + "s", 0s)) {
 			# The server has been asked after it began to fall
 			# asleep, and has not been able to change it since.
-			set req.http.X-Naproxy = "frozen";
+			naproxy.outcome(frozen);
 		} else if (naproxy.thawed(obj.age)) {
 			# What the server has now is shown, not what it had.
-			unset req.http.X-Naproxy;
 			return (restart);
 		} else if (obj.grace >= 30d && obj.ttl + obj.grace <= 30d) {
 			# Past its own grace, see vcl_backend_response.
 			call naproxy_kept;
+		} else {
+			naproxy.outcome(stale);
 		}
 	}
 	return (deliver);
@@ -57,9 +57,8 @@ sub naproxy_kept {
 	    (req.url ~ "^/(?:robots\.txt|favicon\.ico|[\w-]*sitemap[\w-]*\.(?:xml|xml\.gz|txt))(?:\?|$)" ||
 	    (naproxy.class() == "monitor" && obj.status < 400 &&
 	    !naproxy.may_wake() && naproxy.defer_crawlers()))) {
-		set req.http.X-Naproxy = "kept";
+		naproxy.outcome(kept);
 	} else {
-		unset req.http.X-Naproxy;
 		return (restart);
 	}
 }
@@ -95,7 +94,6 @@ sub vcl_backend_fetch {
 
 # What the server is told of the way here; also of a pipe.
 sub naproxy_bereq {
-	unset bereq.http.X-Naproxy;
 	unset bereq.http.X-Naproxy-Cookie;
 	unset bereq.http.X-Naproxy-Debug;
 	if (local.socket == "edge" || (local.socket == "box" &&
@@ -356,7 +354,7 @@ sub naproxy_kind {
 # No answer from the server. Only marked here: the page is made in vcl_synth,
 # where the client's language and what it accepts are known.
 sub vcl_backend_error {
-	if (naproxy.again()) {
+	if (naproxy.may_retry()) {
 		return (retry);
 	}
 	set beresp.http.X-Naproxy = "error";

@@ -1,8 +1,8 @@
 # A request comes in. Nothing here wakes anybody: it may be in the cache.
 #
-# req.http.X-Naproxy holds what becomes of the request: the name of an outcome
-# of the VMOD, or `held`; a fresh hit has none. vcl_deliver and vcl_synth report it.
-# `hit` before that says that also a fresh hit has to be looked at there.
+# The VMOD keeps what became of the request: naproxy.decide() or naproxy.outcome() say
+# it once, and vcl_deliver and vcl_synth report it. Where nothing was said, it is a fresh
+# hit, or an answer of our own.
 #
 # Every hit pays for what is here: the VMOD knows a request that needs no closer
 # look at once.
@@ -18,11 +18,8 @@ sub vcl_recv {
 		# Or found outdated, see vcl_hit: then as below. What is past
 		# its time is for nobody who comes here.
 		# Or its cookies are needed, see naproxy_stranger.
-		if (req.http.X-Naproxy == "pass") {
+		if (naproxy.became() == "pass") {
 			return (pass);
-		}
-		if (!req.http.X-Naproxy) {
-			call naproxy_look_again;
 		}
 		set req.grace = 0s;
 		set req.hash_ignore_busy = !naproxy.awake();
@@ -39,7 +36,6 @@ sub vcl_recv {
 	call naproxy_select;
 	call naproxy_special;
 	naproxy.accept();
-	call naproxy_look_again;
 
 	# Whoever needs a sleeping server must get to vcl_miss, to be refused,
 	# shown the waiting page, or held and counted. Behind another's fetch
@@ -238,7 +234,6 @@ sub naproxy_url {
 		return (synth(405));
 	}
 	unset req.http.Range;
-	set req.http.X-Naproxy = "status";
 	return (synth(200));
 }
 
@@ -300,13 +295,6 @@ sub naproxy_cookies {
 		unset req.http.Cookie;
 	} else {
 		return (pass);
-	}
-}
-
-# What a fresh hit has to be looked at for, see vcl_deliver.
-sub naproxy_look_again {
-	if (req.http.X-Naproxy-Cookie || req.http.X-Naproxy-Debug) {
-		set req.http.X-Naproxy = "hit";
 	}
 }
 

@@ -20,7 +20,6 @@ from typing import Final
 ENUMERATIONS = {
     "state": ("State", ""),
     "class": ("Klass", ""),
-    "outcome": ("Outcome", ""),
     "reason": ("Cause", "WAKE_"),
     "rule_kind": ("RuleKind", "RULE_"),
     "listen": ("Listen", "LISTEN_"),
@@ -38,6 +37,8 @@ MORE = {
 }
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _FIELD = re.compile(r"(?:struct naproxy_(\w+)|(char)|(uint\d+)_t)\s+(\w+)((?:\[\w+\])*)")
+_OUTCOME = re.compile(r"O\((\d+), (\w+), (\w+), (\w+), ([\w |]+)\)")
+_CASE = re.compile(r"C\(\w+, (\w+), (\w+), (\w+)\)")
 
 
 class HeaderError(Exception):
@@ -85,7 +86,43 @@ def _enumerations(source: str) -> str:
     if not budget:
         raise HeaderError("NAPROXY_BUDGET")
     klasses = re.sub(r"1U << NAPROXY_(\w+)", r"1 << Klass.\1", budget[1])
+    made.append(_outcomes(source))
     return "\n".join(made) + f"\n\nBUDGET: Final = {klasses}\n"
+
+
+def _outcomes(source: str) -> str:
+    """Return the enumeration, and what is told of its members, by the list of outcomes."""
+    lists = dict(re.findall(r"^#define NAPROXY_(\w+)_LIST\(\w\)((?:.*\\\n)+.*)$", source, re.M))
+    listed, cases = (re.sub(r"\\?\s+", " ", lists.get(name, "")) for name in ("OUTCOME", "CASE"))
+    outcomes = _OUTCOME.findall(listed)
+    words = [(word, name) for _, name, word, _, _ in outcomes]
+    told = _CASE.findall(cases)
+    if not outcomes or _OUTCOME.sub("", listed).strip() or _CASE.sub("", cases).strip():
+        raise HeaderError("NAPROXY_OUTCOME_LIST, NAPROXY_CASE_LIST")
+    if any(word != name.lower() for word, name in words):
+        raise HeaderError("an outcome whose word is not its name")
+    words += [(word, outcome) for word, outcome, said in told if said == word]
+    ends = dict.fromkeys(end for _, _, _, end, _ in outcomes)
+    marks = dict.fromkeys(re.findall(r"#define NAPROXY_O_(\w+)", source))
+    lines = [f"    {name} = {number}" for number, name, *_ in outcomes]
+    return "\n".join(
+        [
+            '\nclass Outcome(IntEnum):\n    """`NAPROXY_OUTCOME_LIST`."""\n',
+            *lines,
+            "\n\nSAID: Final = {",
+            *(f'    "{word}": Outcome.{name},' for word, name in words),
+            '}\n"""What `X-Naproxy` says, and the outcome that it counts as."""\n\nENDS: Final = {',
+            *(f'    "{end}": {_members(outcomes, 3, end)},' for end in ends),
+            '}\n"""What became of a request, as people tell it apart."""\n',
+            *(f"{mark}: Final = {_members(outcomes, 4, f'NAPROXY_O_{mark}')}" for mark in marks),
+        ]
+    )
+
+
+def _members(outcomes: list[tuple[str, ...]], column: int, word: str) -> str:
+    """Return the tuple of the outcomes that have this word in a column."""
+    names = [each[1] for each in outcomes if word in re.findall(r"\w+", each[column])]
+    return "(" + ", ".join(f"Outcome.{name}" for name in names) + ("," * (len(names) == 1)) + ")"
 
 
 def _structure(name: str, body: str) -> str:

@@ -93,8 +93,11 @@ hold_wait(const struct np_server *srv, uint64_t slice)
 	(void)syscall(HOLD_FUTEX, &live->state, FUTEX_WAIT, state, &ts, NULL, 0);
 }
 
-/* Sleep until the state moves or the time has come; look at what else may be. */
-static enum np_hold
+/*
+ * Sleep until the state moves or the time has come; look at what else may be.
+ * NAPROXY_HELD, here and below: nothing speaks against going on.
+ */
+static enum naproxy_outcome
 hold_once(VRT_CTX, const struct np_record *rec, uint64_t now)
 {
 	struct np_ref ref;
@@ -102,9 +105,9 @@ hold_once(VRT_CTX, const struct np_record *rec, uint64_t now)
 
 	deadline = hold_deadline(rec);
 	if (now >= deadline)
-		return (NP_HOLD_LIMIT);
+		return (NAPROXY_LIMIT);
 	if (hold_gone(ctx->sp))
-		return (NP_HOLD_GONE);
+		return (NAPROXY_GONE);
 	np_reach(rec->site, false);
 	if (rec->woke)
 		np_wake(ctx, rec);
@@ -112,11 +115,11 @@ hold_once(VRT_CTX, const struct np_record *rec, uint64_t now)
 	/* A new page? Then the state word is another one. */
 	np_page_snap(&ref);
 	np_snap_release(&ref);
-	return (NP_HOLD_UP);
+	return (NAPROXY_HELD);
 }
 
 /* Up, but perhaps not everybody's turn at once. */
-static enum np_hold
+static enum naproxy_outcome
 hold_turn(VRT_CTX, const struct np_record *rec)
 {
 	struct timespec ts;
@@ -130,24 +133,24 @@ hold_turn(VRT_CTX, const struct np_record *rec)
 		turn = deadline;
 	while (now < turn) {
 		if (hold_gone(ctx->sp))
-			return (NP_HOLD_GONE);
+			return (NAPROXY_GONE);
 		ts = hold_timespec(hold_slice(now, turn));
 		(void)nanosleep(&ts, NULL);
 		now = np_now_us();
 	}
-	return (NP_HOLD_UP);
+	return (NAPROXY_HELD);
 }
 
-static enum np_hold
+static enum naproxy_outcome
 hold_loop(VRT_CTX, const struct np_record *rec)
 {
 	const struct np_server *srv = rec->site->server;
-	enum np_hold result = NP_HOLD_UP;
+	enum naproxy_outcome result = NAPROXY_HELD;
 
-	while (result == NP_HOLD_UP && !np_server_available(srv)) {
+	while (result == NAPROXY_HELD && !np_server_available(srv)) {
 		result = hold_once(ctx, rec, np_now_us());
 		/* It may waver while we wait for our turn. */
-		if (result == NP_HOLD_UP && np_server_available(srv))
+		if (result == NAPROXY_HELD && np_server_available(srv))
 			result = hold_turn(ctx, rec);
 	}
 	return (result);
@@ -204,18 +207,14 @@ np_hold_fetch(VRT_CTX, struct np_record *rec)
 	return (now < deadline);
 }
 
-enum np_hold
+enum naproxy_outcome
 np_hold(VRT_CTX, struct np_record *rec)
 {
-	const struct np_site *site = rec->site;
-	enum np_hold result;
+	enum naproxy_outcome result;
 	uint64_t begin, end;
 
-	AN(site);
-	if (np_server_available(site->server))
-		return (NP_HOLD_UP);
 	if (!hold_begin(rec))
-		return (NP_HOLD_CAP);
+		return (NAPROXY_CAPPED);
 	begin = np_now_us();
 	result = hold_loop(ctx, rec);
 	hold_end(rec);

@@ -23,6 +23,7 @@
  *   stored.c         tells the controller what the cache keeps
  *   wake.c           datagram and magic packet
  *   hold.c           waits for the server, lets waiters go in stages
+ *   decide.c         what becomes of a request that needs its server
  *   director.c       a back end whose address comes from the page
  *   record.c         what became of a request: counted once, when it ends
  *   vmod_naproxy.c   what VCL sees
@@ -169,6 +170,14 @@ struct np_counted_as {
 	bool			own;
 };
 
+/* What VCL tells apart besides the outcomes. */
+enum np_case {
+	NP_FIRST_CASE = NAPROXY_OUTCOMES - 1,
+#define NP_CASE(name, word, outcome, said)	NP_##name,
+	NAPROXY_CASE_LIST(NP_CASE)
+#undef NP_CASE
+};
+
 /* What we know of a task: a request, or a fetch. */
 struct np_record {
 	unsigned		magic;
@@ -192,7 +201,8 @@ struct np_record {
 	uint32_t		agent;
 	uint8_t			klass;
 	uint8_t			flags;		/* NAPROXY_E_* */
-	uint8_t			outcome;
+	uint8_t			became;		/* an outcome, or enum np_case */
+	uint8_t			outcome;	/* that of it */
 	uint8_t			method;
 	uint8_t			rule;		/* as in naproxy_event */
 	uint8_t			reason;		/* of the last wake */
@@ -204,6 +214,7 @@ struct np_record {
 	bool			fetching;
 	bool			piping;
 	bool			uses;		/* in flight at its server */
+	bool			usual;		/* usual() was true */
 	bool			let_in;		/* a robot that may wake it */
 	bool			visits;		/* by its name, from elsewhere */
 	bool			tls;		/* over HTTPS */
@@ -353,9 +364,12 @@ void np_wake_refused(VRT_CTX, const struct np_record *);
 bool np_wake_paced(VRT_CTX, const struct np_record *);
 
 /* hold.c */
-enum np_hold { NP_HOLD_UP, NP_HOLD_LIMIT, NP_HOLD_CAP, NP_HOLD_GONE };
-enum np_hold np_hold(VRT_CTX, struct np_record *);
+enum naproxy_outcome np_hold(VRT_CTX, struct np_record *);
 bool np_hold_fetch(VRT_CTX, struct np_record *);	/* is it up? */
+
+/* decide.c */
+bool np_may_wake(VRT_CTX, const struct np_record *);
+unsigned np_decide(VRT_CTX, struct np_record *);	/* as became */
 
 /* director.c */
 struct np_vcl;

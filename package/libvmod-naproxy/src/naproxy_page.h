@@ -88,24 +88,68 @@ enum naproxy_class {
 	NAPROXY_SCANNER = 5,		/* vulnerability and port scanners */
 };
 
-/* What became of a request. Exactly one each. */
-enum naproxy_outcome {
-	NAPROXY_HIT = 0,
-	NAPROXY_STALE = 1,		/* hit past its TTL, within grace */
-	NAPROXY_FETCH = 2,		/* miss, fetched, not held */
-	NAPROXY_PASS = 3,		/* uncacheable, fetched, not held */
-	NAPROXY_PIPE = 4,		/* WebSocket or other upgrade */
-	NAPROXY_REFUSED = 5,		/* robot: 503 + Retry-After, nobody woken */
-	NAPROXY_WAITING_PAGE = 6,	/* person: 503 + waiting page */
-	NAPROXY_HELD = 7,		/* held, then answered by the server */
-	NAPROXY_CAPPED = 8,		/* too many in flight: 503 + Retry-After */
-	NAPROXY_LIMIT = 9,		/* held to the limit: 503 + Retry-After */
-	NAPROXY_GONE = 10,		/* client hung up while held */
-	NAPROXY_ERROR = 11,		/* the back end failed: 503 */
-	NAPROXY_STATUS = 12,		/* status path */
-	NAPROXY_OTHER = 13,		/* anything else VCL answered itself */
-	NAPROXY_SPENT = 14,		/* over its share: 503, nobody woken */
-};
+/*
+ * What became of a request: exactly one each. This is the only list of them. Of it are
+ * made, by the preprocessor or when something is built, the enumeration in C and in
+ * Python, the words of VCL and of X-Naproxy, and the groups of the web interface.
+ *
+ *   O(number, name, word, end, marks)
+ *
+ * `end` is what people tell apart, see docs/webui-traffic.md.
+ */
+#define NAPROXY_O_NEEDED	(1U << 0)	/* needed the server */
+#define NAPROXY_O_SERVED	(1U << 1)	/* the server answered it */
+#define NAPROXY_O_LATE		(1U << 2)	/* sent away: delayed, however short */
+#define NAPROXY_O_APART		(1U << 3)	/* no part of T */
+
+#define NAPROXY_OUTCOME_LIST(O)						\
+	O(0, HIT, hit, fresh, 0)					\
+	/* past its TTL, within grace */				\
+	O(1, STALE, stale, older, 0)					\
+	/* a miss, not held */						\
+	O(2, FETCH, fetch, server, NAPROXY_O_NEEDED | NAPROXY_O_SERVED)	\
+	/* uncacheable, not held */					\
+	O(3, PASS, pass, server, NAPROXY_O_NEEDED | NAPROXY_O_SERVED)	\
+	/* a WebSocket or another upgrade */				\
+	O(4, PIPE, pipe, server, NAPROXY_O_NEEDED)			\
+	/* a robot: 503 + Retry-After, nobody woken */			\
+	O(5, REFUSED, refused, away, 0)					\
+	/* a person: 503 + waiting page */				\
+	O(6, WAITING_PAGE, waiting_page, waited,			\
+	    NAPROXY_O_NEEDED | NAPROXY_O_LATE)				\
+	/* held, then answered by the server */				\
+	O(7, HELD, held, waited, NAPROXY_O_NEEDED | NAPROXY_O_SERVED)	\
+	/* too many in flight: 503 + Retry-After */			\
+	O(8, CAPPED, capped, failed, NAPROXY_O_NEEDED | NAPROXY_O_LATE)	\
+	/* held to the limit: 503 + Retry-After */			\
+	O(9, LIMIT, limit, failed, NAPROXY_O_NEEDED | NAPROXY_O_LATE)	\
+	/* the client hung up while held */				\
+	O(10, GONE, gone, failed, NAPROXY_O_NEEDED)			\
+	/* the back end failed: 503 */					\
+	O(11, ERROR, error, failed, NAPROXY_O_NEEDED)			\
+	/* the status path */						\
+	O(12, STATUS, status, box, NAPROXY_O_APART)			\
+	/* anything else VCL answered itself */				\
+	O(13, OTHER, other, box, 0)					\
+	/* over its share: 503, nobody woken */				\
+	O(14, SPENT, spent, spent, NAPROXY_O_NEEDED | NAPROXY_O_APART)
+
+/*
+ * Cases of these that VCL tells apart, too:
+ *
+ *   C(name, word, outcome, what X-Naproxy says)
+ */
+#define NAPROXY_CASE_LIST(C)						\
+	/* valid for as long as the server sleeps */			\
+	C(FROZEN, frozen, STALE, frozen)				\
+	/* the last good answer, past its grace */			\
+	C(KEPT, kept, STALE, kept)					\
+	/* its client has too many in flight already */			\
+	C(FULL, full, CAPPED, capped)
+
+#define NAPROXY_MEMBER(number, name, ...)	NAPROXY_##name = number,
+enum naproxy_outcome { NAPROXY_OUTCOME_LIST(NAPROXY_MEMBER) };
+#undef NAPROXY_MEMBER
 
 /* Why a request needs the server. */
 enum naproxy_reason {
@@ -475,6 +519,19 @@ struct naproxy_stores {
 /* The classes of people and programs; all others are robots. */
 #define NAPROXY_BUDGET	(1U << NAPROXY_PERSON | 1U << NAPROXY_API)
 
+/* NAPROXY_O_* of an outcome. */
+static inline unsigned
+naproxy_marks(unsigned outcome)
+{
+#define NAPROXY_MARKS(number, name, word, end, marks)	[number] = (marks),
+	static const uint8_t marks_of[NAPROXY_OUTCOMES] = {
+		NAPROXY_OUTCOME_LIST(NAPROXY_MARKS)
+	};
+#undef NAPROXY_MARKS
+
+	return (marks_of[outcome % NAPROXY_OUTCOMES]);
+}
+
 static inline uint64_t
 naproxy_outcomes(const struct naproxy_server *s, unsigned klasses,
     unsigned outcome)
@@ -500,7 +557,7 @@ naproxy_total(const struct naproxy_server *s)
 	unsigned o;
 
 	for (o = 0; o < NAPROXY_OUTCOMES; o++)
-		if (o != NAPROXY_STATUS && o != NAPROXY_SPENT)
+		if (!(naproxy_marks(o) & NAPROXY_O_APART))
 			sum += naproxy_outcomes(s, NAPROXY_BUDGET, o);
 	return (sum - __atomic_load_n(&s->spent, __ATOMIC_RELAXED));
 }

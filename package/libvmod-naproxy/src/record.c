@@ -22,39 +22,19 @@ static const char record_id[1];	/* its address is our key among tasks */
  */
 
 static bool
-record_needed(unsigned outcome)
+record_needed(const struct np_record *rec)
 {
 
-	switch (outcome) {
-	case NAPROXY_FETCH:
-	case NAPROXY_PASS:
-	case NAPROXY_PIPE:
-	case NAPROXY_WAITING_PAGE:
-	case NAPROXY_HELD:
-	case NAPROXY_CAPPED:
-	case NAPROXY_LIMIT:
-	case NAPROXY_GONE:
-	case NAPROXY_ERROR:
-	case NAPROXY_SPENT:
-		return (true);
-	default:
-		return (false);
-	}
+	return (rec->held ||
+	    (naproxy_marks(rec->outcome) & NAPROXY_O_NEEDED) != 0);
 }
 
 static bool
 record_late(const struct np_record *rec)
 {
 
-	switch (rec->outcome) {
-	case NAPROXY_WAITING_PAGE:
-	case NAPROXY_CAPPED:
-	case NAPROXY_LIMIT:
-		return (true);
-	default:
-		return (rec->delay_us >
-		    rec->site->conf.delta_ms * UINT64_C(1000));
-	}
+	return ((naproxy_marks(rec->outcome) & NAPROXY_O_LATE) != 0 ||
+	    rec->delay_us > rec->site->conf.delta_ms * UINT64_C(1000));
 }
 
 static void
@@ -139,14 +119,14 @@ np_record_count(struct np_record *rec)
 	if (rec->held && (rec->outcome == NAPROXY_FETCH ||
 	    rec->outcome == NAPROXY_PASS))
 		rec->outcome = NAPROXY_HELD;
-	if (rec->held || record_needed(rec->outcome))
+	if (record_needed(rec))
 		rec->flags |= NAPROXY_E_NEEDED;
 	/* Who is over his share has no promise either. */
 	if ((rec->flags & NAPROXY_E_SPENT) == 0 && record_late(rec))
 		rec->flags |= NAPROXY_E_DELAYED;
 	/* Asking how the server is is not asking for the server. */
-	budget = !np_robot(rec->klass) && rec->outcome != NAPROXY_STATUS &&
-	    rec->outcome != NAPROXY_SPENT;
+	budget = !np_robot(rec->klass) &&
+	    !(naproxy_marks(rec->outcome) & NAPROXY_O_APART);
 
 	live = NP_LOAD(rec->site->server->live);
 	map = np_page_map();
@@ -183,7 +163,7 @@ record_include(VRT_CTX, const struct np_record *rec)
 		return;
 	CAST_OBJ_NOTNULL(outer, priv->priv, NP_RECORD_MAGIC);
 	outer->delay_us += rec->delay_us;
-	if (record_needed(rec->outcome))
+	if (record_needed(rec))
 		outer->flags |= NAPROXY_E_NEEDED;
 }
 
@@ -262,7 +242,7 @@ np_record_new(VRT_CTX)
 			return (NULL);
 		INIT_OBJ(rec, NP_RECORD_MAGIC);
 		rec->agent = CRAWLERS_NONE;
-		rec->outcome = NAPROXY_OTHER;
+		rec->became = rec->outcome = NAPROXY_OTHER;
 		priv->priv = rec;
 		priv->methods = record_methods;
 	}

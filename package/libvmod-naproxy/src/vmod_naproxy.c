@@ -32,6 +32,9 @@
 #define HEAD_MOST		1024
 #define PACED_S			10	/* then a crawler may ask again */
 
+#define H_X_Naproxy_Cookie	HDR("X-Naproxy-Cookie")
+#define H_X_Naproxy_Debug	HDR("X-Naproxy-Debug")
+
 static const char * const state_name[] = {
 	[NAPROXY_UNKNOWN] = "unknown",
 	[NAPROXY_AWAKE] = "awake",
@@ -39,13 +42,6 @@ static const char * const state_name[] = {
 	[NAPROXY_ASLEEP] = "asleep",
 	[NAPROXY_WAKING] = "waking",
 	[NAPROXY_TROUBLE] = "trouble",
-};
-
-static const char * const hold_name[] = {
-	[NP_HOLD_UP] = "up",
-	[NP_HOLD_LIMIT] = "limit",
-	[NP_HOLD_CAP] = "cap",
-	[NP_HOLD_GONE] = "gone",
 };
 
 /* VCLs that use us, and how many of them are warm; only the CLI's thread counts. */
@@ -243,6 +239,7 @@ vmod_usual(VRT_CTX, struct vmod_priv *priv, VCL_BOOL edge)
 		    np_server_available(rec->site->server) &&
 		    !task_owns(ctx, rec, priv->priv)) {
 			rec->start_us = np_coarse_us();
+			rec->usual = true;
 			np_accept_images(ctx->http_req);
 			return (true);
 		}
@@ -407,34 +404,7 @@ vmod_may_wake(VRT_CTX)
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	return (rec != NULL && rec->site != NULL &&
-	    ((rec->site->conf.wakes_mask >> rec->klass & 1) != 0 ||
-	    rec->let_in || np_never_refused(ctx, rec)));
-}
-
-VCL_BOOL v_matchproto_(td_naproxy_paced)
-vmod_paced(VRT_CTX)
-{
-	const struct np_record *rec;
-
-	rec = np_record(ctx);
-	return (rec == NULL || np_wake_paced(ctx, rec));
-}
-
-VCL_BOOL v_matchproto_(td_naproxy_spent)
-vmod_spent(VRT_CTX)
-{
-	const struct np_record *rec;
-
-	rec = np_record(ctx);
-	return (rec != NULL && (rec->flags & NAPROXY_E_SPENT) != 0);
-}
-
-VCL_BOOL v_matchproto_(td_naproxy_waiting_page)
-vmod_waiting_page(VRT_CTX)
-{
-
-	return (task_flag(ctx, NAPROXY_F_WAITING_PAGE));
+	return (rec != NULL && rec->site != NULL && np_may_wake(ctx, rec));
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_defer_crawlers)
@@ -687,20 +657,15 @@ VCL_BOOL v_matchproto_(td_naproxy_admit)
 vmod_admit(VRT_CTX)
 {
 	struct np_record *rec;
-	bool answer;
 
 	rec = np_record(ctx);
 	if (rec == NULL)
 		rec = request_record(ctx, "admit");
-	if (rec == NULL)
-		return (true);
-	answer = ctx->method == VCL_MET_DELIVER ||
-	    ctx->method == VCL_MET_SYNTH;
-	if (answer && (rec->admitted != NULL || answer_quick(ctx)))
+	if (rec == NULL || rec->admitted != NULL || answer_quick(ctx))
 		return (true);
 	if (rec->address == 0)
 		np_classify_address(ctx, rec);
-	if (np_clients_admit(rec, !answer)) {
+	if (np_clients_admit(rec, false)) {
 		np_clients_patience(ctx->sp);
 		return (true);
 	}
@@ -711,19 +676,113 @@ vmod_admit(VRT_CTX)
 }
 
 /*--------------------------------------------------------------------
- * Wake and hold
+ * What becomes of it
  */
 
-VCL_VOID v_matchproto_(td_naproxy_reach)
-vmod_reach(VRT_CTX)
+/* A word of VCL for it, the outcome that it counts as, and what X-Naproxy says. */
+static const struct word {
+	const VCL_ENUM	*word;
+	uint8_t		outcome;
+	const VCL_ENUM	*said;
+} words[] = {
+#define O(number, name, word, end, marks)				\
+	[number] = { &VENUM(word), number, &VENUM(word) },
+#define C(name, word, outcome, said)					\
+	[NP_##name] = { &VENUM(word), NAPROXY_##outcome, &VENUM(said) },
+	NAPROXY_OUTCOME_LIST(O)
+	NAPROXY_CASE_LIST(C)
+#undef O
+#undef C
+};
+
+static void
+request_became(struct np_record *rec, unsigned what)
+{
+
+	rec->became = (uint8_t)what;
+	rec->outcome = words[what].outcome;
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_decide)
+vmod_decide(VRT_CTX)
+{
+	struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL || rec->site == NULL || ctx->req == NULL)
+		return (true);
+	request_became(rec, np_decide(ctx, rec));
+	return (rec->outcome == NAPROXY_PIPE ||
+	    (naproxy_marks(rec->outcome) & NAPROXY_O_SERVED) != 0);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_outcome)
+vmod_outcome(VRT_CTX, VCL_ENUM what)
+{
+	struct np_record *rec;
+	unsigned u;
+
+	rec = np_record(ctx);
+	for (u = 0; rec != NULL && u < sizeof words / sizeof *words; u++)
+		if (words[u].word != NULL && *words[u].word == what)
+			request_became(rec, u);
+}
+
+VCL_STRING v_matchproto_(td_naproxy_became)
+vmod_became(VRT_CTX)
 {
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	/* A pipe that cannot be laid cannot be tried again. */
-	if (rec != NULL && rec->site != NULL && ctx->req != NULL)
-		np_reach(rec->site, ctx->method == VCL_MET_PIPE);
+	return (rec == NULL ? VENUM(other) : *words[rec->became].word);
 }
+
+static void
+request_report(struct np_record *rec, VCL_INT status)
+{
+
+	if (status > 0 && status <= UINT16_MAX)
+		rec->status = (uint16_t)status;
+	np_record_arrived(rec);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_fresh_hit)
+vmod_fresh_hit(VRT_CTX, VCL_INT status)
+{
+	struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL)
+		return (true);
+	if (rec->became != NAPROXY_OTHER)
+		return (false);
+	request_became(rec, NAPROXY_HIT);
+	if (!rec->usual &&
+	    (np_header(ctx->http_req, H_X_Naproxy_Cookie) != NULL ||
+	    np_header(ctx->http_req, H_X_Naproxy_Debug) != NULL))
+		return (false);
+	request_report(rec, status);
+	return (true);
+}
+
+VCL_STRING v_matchproto_(td_naproxy_report)
+vmod_report(VRT_CTX, VCL_INT status)
+{
+	struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL)
+		return (VENUM(other));
+	request_report(rec, status);
+	if (naproxy_marks(rec->outcome) & NAPROXY_O_SERVED &&
+	    ctx->method == VCL_MET_DELIVER)
+		np_login_answered(rec, ctx->http_req, ctx->http_resp);
+	return (*words[rec->became].said);
+}
+
+/*--------------------------------------------------------------------
+ * Of a fetch
+ */
 
 /*
  * If a connection that it had before ends without an answer, Varnish sends a
@@ -740,8 +799,8 @@ vmod_once(VRT_CTX)
 		ctx->bo->no_retry = once;
 }
 
-VCL_BOOL v_matchproto_(td_naproxy_again)
-vmod_again(VRT_CTX)
+VCL_BOOL v_matchproto_(td_naproxy_may_retry)
+vmod_may_retry(VRT_CTX)
 {
 	struct np_record *rec;
 
@@ -766,90 +825,9 @@ vmod_answered(VRT_CTX)
 		np_reach_answered(rec->site->server);
 }
 
-VCL_VOID v_matchproto_(td_naproxy_wake)
-vmod_wake(VRT_CTX, VCL_ENUM reason)
-{
-	struct np_record *rec;
-
-	rec = np_record(ctx);
-	if (rec == NULL || rec->site == NULL || ctx->req == NULL)
-		return;
-	if (reason == VENUM(page))
-		rec->reason = NAPROXY_WAKE_PAGE;
-	else if (reason == VENUM(miss))
-		rec->reason = NAPROXY_WAKE_MISS;
-	else if (reason == VENUM(pass))
-		rec->reason = NAPROXY_WAKE_PASS;
-	else
-		rec->reason = NAPROXY_WAKE_PIPE;
-	rec->woke = true;
-	np_wake(ctx, rec);
-}
-
-VCL_STRING v_matchproto_(td_naproxy_hold)
-vmod_hold(VRT_CTX)
-{
-	static const uint8_t outcome[] = {
-		[NP_HOLD_LIMIT] = NAPROXY_LIMIT,
-		[NP_HOLD_CAP] = NAPROXY_CAPPED,
-		[NP_HOLD_GONE] = NAPROXY_GONE,
-	};
-	struct np_record *rec;
-	enum np_hold result;
-
-	rec = np_record(ctx);
-	if (rec == NULL || rec->site == NULL || ctx->req == NULL)
-		return ("up");
-	result = np_hold(ctx, rec);
-	if (result != NP_HOLD_UP)
-		rec->outcome = outcome[result];
-	return (hold_name[result]);
-}
-
 /*--------------------------------------------------------------------
- * What became of it
+ * What the cache must not have any more
  */
-
-static uint8_t
-outcome_number(VCL_ENUM what)
-{
-
-#define IS(e, n)	if (what == VENUM(e)) return (NAPROXY_##n)
-	IS(hit, HIT);
-	IS(stale, STALE);
-	IS(fetch, FETCH);
-	IS(pass, PASS);
-	IS(pipe, PIPE);
-	IS(refused, REFUSED);
-	IS(waiting_page, WAITING_PAGE);
-	IS(capped, CAPPED);
-	IS(limit, LIMIT);
-	IS(gone, GONE);
-	IS(error, ERROR);
-	IS(status, STATUS);
-	IS(spent, SPENT);
-#undef IS
-	return (NAPROXY_OTHER);
-}
-
-VCL_VOID v_matchproto_(td_naproxy_outcome)
-vmod_outcome(VRT_CTX, VCL_ENUM what, VCL_INT status)
-{
-	struct np_record *rec;
-
-	rec = np_record(ctx);
-	if (rec == NULL || ctx->req == NULL)
-		return;
-	rec->outcome = outcome_number(what);
-	if (status > 0 && status <= UINT16_MAX)
-		rec->status = (uint16_t)status;
-	np_record_arrived(rec);
-	if ((rec->outcome == NAPROXY_FETCH || rec->outcome == NAPROXY_PASS) &&
-	    ctx->method == VCL_MET_DELIVER)
-		np_login_answered(rec, ctx->http_req, ctx->http_resp);
-	if (rec->outcome == NAPROXY_REFUSED)
-		np_wake_refused(ctx, rec);
-}
 
 VCL_VOID v_matchproto_(td_naproxy_changed)
 vmod_changed(VRT_CTX)
@@ -956,7 +934,7 @@ vmod_piping(VRT_CTX)
 	rec->piping = true;
 	np_gauge_piping(rec->site->server, 1);
 	/* It may last for hours, and it is news now. */
-	rec->outcome = NAPROXY_PIPE;
+	request_became(rec, NAPROXY_PIPE);
 	np_record_arrived(rec);
 	np_record_count(rec);
 }

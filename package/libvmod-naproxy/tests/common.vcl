@@ -16,14 +16,7 @@ sub vcl_recv {
 		return (restart);
 	}
 	if (req.http.Upgrade) {
-		if (!naproxy.awake()) {
-			naproxy.wake(pipe);
-			set req.http.Hold = naproxy.hold();
-		}
 		return (pipe);
-	}
-	if (req.http.Reach) {
-		naproxy.reach();
 	}
 	if (req.http.Ask) {
 		return (synth(200, "asked"));
@@ -35,60 +28,27 @@ sub vcl_recv {
 }
 
 sub need {
-	if (!naproxy.admit()) {
-		naproxy.outcome(capped, 503);
-		return (synth(503, "full"));
-	}
-	if (!naproxy.awake() && naproxy.spent()) {
-		naproxy.outcome(spent, 503);
-		return (synth(503, "spent"));
-	}
-	if (!naproxy.awake() || !naproxy.trusted()) {
-		if (!naproxy.may_wake()) {
-			naproxy.outcome(refused, 503);
-			return (synth(503, "refused"));
-		}
-		if (req.http.Pass) {
-			naproxy.wake(pass);
-		} elsif (naproxy.page_load()) {
-			naproxy.wake(page);
-		} else {
-			naproxy.wake(miss);
-		}
-		if (naproxy.page_load() && naproxy.waiting_page()) {
-			naproxy.outcome(waiting_page, 503);
-			return (synth(503, "waiting_page"));
-		}
-		set req.http.Hold = naproxy.hold();
-		if (req.http.Hold != "up") {
-			return (synth(503, req.http.Hold));
-		}
+	if (!naproxy.decide()) {
+		return (synth(503, naproxy.became()));
 	}
 }
 
 sub vcl_hit {
-	if (obj.ttl >= 0s) {
-		naproxy.outcome(hit, 200);
-	} else {
-		naproxy.outcome(stale, 200);
+	if (obj.ttl < 0s) {
+		naproxy.outcome(stale);
 	}
 }
 
 sub vcl_miss {
 	call need;
-	naproxy.outcome(fetch);
 }
 
 sub vcl_pass {
 	call need;
-	naproxy.outcome(pass);
 }
 
 sub vcl_pipe {
-	if (!naproxy.admit()) {
-		naproxy.outcome(capped, 503);
-		return (synth(503, "full"));
-	}
+	call need;
 	naproxy.piping();
 }
 
@@ -115,7 +75,6 @@ sub vcl_synth {
 	set resp.http.Agent = naproxy.agent();
 	set resp.http.May-Wake = naproxy.may_wake();
 	set resp.http.Page-Load = naproxy.page_load();
-	set resp.http.Waiting-Page = naproxy.waiting_page();
 	set resp.http.Defer-Crawlers = naproxy.defer_crawlers();
 	set resp.http.Grace = naproxy.grace();
 	set resp.http.Connect-Timeout = naproxy.connect_timeout();
@@ -126,9 +85,9 @@ sub vcl_synth {
 	set resp.http.Language = naproxy.language(req.http.Accept-Language, "en de fr pt-BR");
 	set resp.http.Status = naproxy.status();
 	if (resp.reason == "status") {
-		naproxy.outcome(status, 200);
+		naproxy.outcome(status);
 	}
-	set resp.http.Spent = naproxy.spent();
+	set resp.http.Became = naproxy.report(resp.status);
 	set resp.body = resp.reason;
 	if (!naproxy.admit()) {
 		set resp.http.Connection = "close";
@@ -138,12 +97,14 @@ sub vcl_synth {
 
 sub vcl_deliver {
 	if (!naproxy.admit()) {
-		naproxy.outcome(capped, 503);
+		naproxy.outcome(full);
 		return (synth(503, "full"));
 	}
 	if (resp.status == 503) {
-		naproxy.outcome(error, 503);
+		naproxy.outcome(error);
 	}
-	set resp.http.Hold = req.http.Hold;
+	if (!naproxy.fresh_hit(resp.status)) {
+		set resp.http.Became = naproxy.report(resp.status);
+	}
 	set resp.http.Backend-Id = naproxy.server();
 }

@@ -29,8 +29,8 @@ FUNCTIONS = {
     "state()": 'if (naproxy.state() == "x") { }',
     "page_load()": "if (naproxy.page_load()) { }",
     "backend()": "set req.backend_hint = naproxy.backend();",
-    "outcome()": "naproxy.outcome(hit, 200);",
-    "wake(), awake": "naproxy.wake(miss);",
+    "outcome()": "naproxy.outcome(hit);",
+    "decide(), awake": "if (naproxy.decide()) { }",
     "eta()": "if (naproxy.eta() == 0) { }",
 }
 VCL = """

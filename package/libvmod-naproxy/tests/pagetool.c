@@ -58,8 +58,9 @@ static const char * const classes[] = {
 	"person", "crawler", "monitor", "feed", "api", "scanner"
 };
 static const char * const outcomes[] = {
-	"hit", "stale", "fetch", "pass", "pipe", "refused", "waiting_page",
-	"held", "capped", "limit", "gone", "error", "status", "other", "spent"
+#define O(number, name, word, end, marks)	[number] = #word,
+	NAPROXY_OUTCOME_LIST(O)
+#undef O
 };
 static const char * const reasons[] = { "page", "miss", "pass", "pipe" };
 static const char * const flags[] = {

@@ -69,6 +69,9 @@ def test_a_header_that_cannot_be_read_is_refused() -> None:
     for good, bad in (
         ("uint32_t\tmagic;", "double\tmagic;"),
         ("NAPROXY_ASLEEP = 3,", "NAPROXY_ASLEEP,"),
+        ("O(1, STALE, stale, older, 0)", "O(1, STALE, stale)"),
+        ("O(1, STALE, stale, older, 0)", "O(1, STALE, old, older, 0)"),
+        ("C(KEPT, kept, STALE, kept)", "C(KEPT, kept)"),
         ("#define NAPROXY_WINDOW\t\t10", '#define NAPROXY_WINDOW\t\t"ten"'),
     ):
         assert good in text
