@@ -322,7 +322,9 @@ def test_the_home_page_is_few_requests_and_small(now: OpenNow) -> None:
     page.reload(wait_until="load")
     page.wait_for_selector("canvas")
     loaded = {url: size for url, size in sent.items() if "/api/now" not in url}
-    assert len(loaded) < 10, loaded
+    # Ten, and three for the parts of the page in js/pages/now/: they are preloaded, so they
+    # cost no further round trip.
+    assert len(loaded) < 13, loaded
     assert sum(loaded.values()) < 150_000, loaded
 
 

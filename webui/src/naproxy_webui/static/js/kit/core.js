@@ -137,24 +137,34 @@ export function say(element, text) {
 }
 
 /**
- * Return whether `content` differs from that of the last call for this element, so that the
- * element has to be drawn again.
- * @param {HTMLElement} element @param {unknown} content becomes JSON
- */
-export function hasNewContent(element, content) {
-	const json = JSON.stringify(content);
-	if (element.dataset.shown === json) return false;
-	element.dataset.shown = json;
-	return true;
-}
-
-/**
  * Put children in the place of what an element has.
  * @param {Element} place @param {Child[]} children
  */
 export function fill(place, ...children) {
 	place.replaceChildren();
 	append(place, children);
+}
+
+/**
+ * Draw what is in an element, unless `content` is that of the last call for this element.
+ * @template T
+ * @param {HTMLElement} element @param {T} content becomes JSON @param {(content: T) => Child} draw
+ */
+export function redraw(element, content, draw) {
+	const json = JSON.stringify(content);
+	if (element.dataset.shown === json) return;
+	element.dataset.shown = json;
+	fill(element, draw(content));
+}
+
+/**
+ * The same with one child for each of a list; an empty list hides the element.
+ * @template T
+ * @param {HTMLElement} element @param {T[]} list @param {(item: T) => Child} draw
+ */
+export function redrawList(element, list, draw) {
+	element.hidden = !list.length;
+	redraw(element, list, () => list.map(draw));
 }
 
 /**

@@ -3,9 +3,7 @@
 
 import {
 	all,
-	fill,
 	h,
-	hasNewContent,
 	icon,
 	lastReached,
 	notice,
@@ -13,6 +11,7 @@ import {
 	one,
 	poll,
 	post,
+	redrawList,
 	t,
 } from "./core.js";
 
@@ -121,10 +120,9 @@ const trouble = (kind, key, values = {}) => ({
 /** @param {{ kind: string, title: string, words: string }[]} troubles */
 function showBanners(troubles) {
 	const place = document.getElementById("banners");
-	if (!place || !hasNewContent(place, troubles)) return;
-	fill(
-		place,
-		troubles.map(({ kind, title, words }) => notice(kind, h("p.strong", title), h("p", words))),
+	if (!place) return;
+	redrawList(place, troubles, ({ kind, title, words }) =>
+		notice(kind, h("p.strong", title), h("p", words)),
 	);
 }
 

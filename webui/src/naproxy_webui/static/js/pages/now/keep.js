@@ -1,9 +1,9 @@
 // "Keep awake until ...": the question, as a dialog.
 
-import { open } from "../kit/dialog.js";
-import { field } from "../kit/form.js";
-import { button, h, t } from "../kit/core.js";
-import { fromInput, fromLocal, midnight, offset_s, toInput, when } from "../kit/format.js";
+import { open } from "../../kit/dialog.js";
+import { field } from "../../kit/form.js";
+import { button, h, t } from "../../kit/core.js";
+import { fromInput, fromLocal, midnight, offset_s, toInput, when } from "../../kit/format.js";
 
 const EVENING_H = 20;
 const MORNING_H = 8;

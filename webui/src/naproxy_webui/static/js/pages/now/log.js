@@ -1,7 +1,7 @@
 // The live log of Now: what happens, newest on top, with a filter. Asked for only while it is open.
 
-import { ApiError, all, fill, get, h, icon, notice, say, stateParts, t } from "../kit/core.js";
-import { clockS, number } from "../kit/format.js";
+import { ApiError, all, fill, get, h, icon, notice, say, stateParts, t } from "../../kit/core.js";
+import { clockS, number } from "../../kit/format.js";
 
 const EVERY_MS = 2000;
 const BACK_S = 3600;

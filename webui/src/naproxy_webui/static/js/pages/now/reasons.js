@@ -1,0 +1,184 @@
+// Why a server does what it does, what is wrong with it, and what woke it: the words of its card.
+
+import { button, facts, h, icon, notice, redraw, redrawList, t } from "../../kit/core.js";
+import { duration, when } from "../../kit/format.js";
+import { CLASSES } from "./figures.js";
+
+export const mayChange = document.body.dataset.role !== "viewer";
+const WAKERS = new Set(["command", "policy", "schedule", "naproxy"]);
+
+/** @param {Server} server */
+const aroundWords = ({ around }) => (around ? t("now.around", { count: around }) : null);
+
+/** @param {Server} server */
+const servesWords = ({ serves }) =>
+	serves.length ? t("now.serves", { names: serves.join("; ") }) : null;
+
+/** @param {readonly (string | null | undefined)[]} words */
+const known = (words) => words.filter((each) => typeof each === "string");
+
+/** What is wrong with a server, in words. @param {Server} server */
+export function wrongOf(server) {
+	const { alert, past, power, calendar } = server;
+	const meter = power?.problem
+		? t("now.meter_problem", { meter: power.meter, words: power.problem })
+		: null;
+	return known([alert, past, aroundWords(server), servesWords(server), meter, calendar?.problem]);
+}
+
+/** @param {HTMLElement} place @param {{ kind: string, words: string }[]} said */
+export function showHttps(place, said) {
+	const link = () => h("a", { href: "/settings/https" }, t("now.https_link"));
+	redrawList(place, said, ({ kind, words }) => notice(kind, h("p", words), h("p", link())));
+}
+
+/** @param {Server} server @param {number} now_s */
+function engineWords({ engines }, now_s) {
+	return engines
+		.filter((each) => each.refused_since_s !== null || each.let_in_s !== null)
+		.map(({ name, refused_since_s, let_in_s }) =>
+			refused_since_s === null
+				? t("now.engine_let_in", { name, since: when(let_in_s ?? 0, now_s) })
+				: t("now.engine_refused", { name, since: when(refused_since_s, now_s) }),
+		);
+}
+
+/**
+ * What others plan for a server, and why that is not known.
+ * @param {Server} server @param {number} now_s
+ */
+function agenda({ calendar }, now_s) {
+	if (!calendar) return [];
+	const events = calendar.events.map(({ name, t_s, end_s }) =>
+		t("now.calendar_to", { name, begin: when(t_s, now_s), end: when(end_s, now_s) }),
+	);
+	return calendar.problem ? [calendar.problem, ...events] : events;
+}
+
+/** Titles, each with its sentences. @param {Server} server @param {number} now_s */
+function reasonsOf(server, now_s) {
+	const awake = server.state === "awake";
+	const coming = server.appointments.map(({ t_s, name }) => `${name}, ${when(t_s, now_s)}`);
+	/** @type {[string, string[]][]} */
+	const parts = [
+		[t("now.why"), server.why],
+		[t("now.alert"), known([server.alert])],
+		[t("now.next"), awake && server.mode === "auto" ? server.decision : []],
+		[t("now.keeps"), awake ? server.inhibitors : []],
+		[t("now.appointments"), coming],
+		[t("now.engines"), engineWords(server, now_s)],
+		[t("now.itself"), known([server.sleeps_itself])],
+		[t("now.calendar"), agenda(server, now_s)],
+	];
+	return parts.filter(([, words]) => words.length);
+}
+
+/**
+ * What a person may do about it.
+ * @param {Server} server @returns {("leave" | "arm" | "live" | "proof")[]}
+ */
+function offersOf({ sleeps_itself, armed, commissioning, tripped, waits, state }) {
+	if (!mayChange) return [];
+	/** @type {["leave"] | []} */
+	const always = sleeps_itself ? ["leave"] : [];
+	if (armed || commissioning) return always;
+	if (tripped) return [...always, "arm"];
+	if (waits) return [...always, "live"];
+	return state === "awake" ? [...always, "proof"] : always;
+}
+
+export class Reasons {
+	/**
+	 * @param {string} name of the server
+	 * @param {(action: "leave" | "arm" | "live") => unknown} act
+	 */
+	constructor(name, act) {
+		const server = encodeURIComponent(name);
+		this.https = h("div");
+		this.serves = h("div");
+		this.words = h("div.server-why");
+		this.woken = h("div.server-woken");
+		this.servicesHref = `/settings/sleep?server=${server}#services`;
+		this.offers = {
+			leave: () => button(".small", [icon("moon"), t("now.leave")], () => act("leave")),
+			arm: () => button(".small", [icon("check"), t("now.arm")], () => act("arm")),
+			live: () => [
+				button(".small", [icon("check"), t("now.live")], () => act("live")),
+				h("a", { href: `/setup/again/live?server=${server}` }, t("now.live_link")),
+			],
+			proof: () =>
+				h(
+					"a.button.small",
+					{ href: `/setup/again/proof?server=${server}` },
+					t("now.untested_link"),
+				),
+		};
+	}
+
+	/** @param {Server} server @param {number} now_s */
+	show(server, now_s) {
+		const https = known([server.past, aroundWords(server)]).join(" ");
+		showHttps(this.https, https ? [{ kind: server.past ? "warn" : "info", words: https }] : []);
+		redrawList(this.serves, known([servesWords(server)]), (words) =>
+			notice(
+				"warn",
+				h("p", words),
+				mayChange && h("p", h("a", { href: this.servicesHref }, t("now.serves_link"))),
+			),
+		);
+		const reasons = reasonsOf(server, now_s),
+			offers = offersOf(server);
+		redraw(this.words, [reasons, offers], () => [
+			h(
+				"dl.facts",
+				reasons.map(([title, words]) => [
+					h("dt", title),
+					h(
+						"dd",
+						words.map((each) => h("p", each)),
+					),
+				]),
+			),
+			offers.map((each) => h("p.row", this.offers[each]())),
+		]);
+		redraw(this.woken, server.woken, (woken) => [
+			h("h3", icon("bell"), t("now.woken")),
+			woken ? wokenParts(woken, now_s) : h("p.soft", t("now.woken_never")),
+		]);
+	}
+}
+
+/** @param {Woken} woken @param {number} now_s */
+function wokenParts(woken, now_s) {
+	const byBox = WAKERS.has(woken.who);
+	const by = byBox ? woken.who : CLASSES.includes(woken.class) ? woken.class : "unknown";
+	const took =
+		woken.outcome === "waiting"
+			? t("now.woken_open")
+			: typeof woken.waited_s === "number"
+				? t("now.woken_waited", { time: duration(woken.waited_s) })
+				: "";
+	/** @param {string | null} value */
+	const mono = (value) => value && h("span.mono", value);
+	const details = byBox
+		? facts([t("now.why"), mono(woken.reason)])
+		: facts(
+				[
+					t("now.woken_request"),
+					mono([woken.method, woken.path].filter(Boolean).join(" ")),
+				],
+				[t("now.woken_from"), mono(woken.who)],
+				[t("now.woken_agent"), mono(woken.agent)],
+			);
+	return [
+		h(
+			"p",
+			h("span.strong.number", when(woken.t_s, now_s)),
+			" ",
+			t(`now.by.${by}`),
+			took && `, ${took}`,
+		),
+		h("div.small", details),
+		h("p.small", h("a.link", { href: "/history" }, t("now.woken_all"))),
+	];
+}
