@@ -57,6 +57,7 @@ def test_every_route_of_the_api_is_described(app: Flask, client: FlaskClient) ->
                 assert method.lower() in description["paths"][path], (method, path)
     operations = [each for path in description["paths"].values() for each in path.values()]
     assert len({each["operationId"] for each in operations}) == len(operations)
+    assert all(each["summary"] for each in operations)
 
 
 def test_what_the_description_says_of_bodies_is_what_is_checked(app: Flask) -> None:

@@ -1,13 +1,14 @@
 """`route`: a JSON route of the API, declared, checked and described in one place.
 
-    @route(blueprint, "GET", "/api/history/power", summary="Power in a range",
+    @route(blueprint, "GET", "/api/history/power",
            query={"meter": string(), "from_s": number(minimum=0)}, needed=("meter",),
            answer=obj({"points": array(number())}))
     def power(query: dict[str, Any]) -> Any:
-        return {"points": [...]}
+        ...
 
-The function gets the path's variables by name, `query` and `body` if they are declared, both
-checked, and returns an object, or `(object, status)`. To refuse it raises ApiError.
+The first line of the function's docstring is the summary in the API's description. The function
+gets the path's variables by name, `query` and `body` if they are declared, both checked, and
+returns an object, or `(object, status)`. To refuse it raises ApiError.
 """
 
 from __future__ import annotations
@@ -43,7 +44,14 @@ def route(
     administrators change; `scope`: which tokens may, by default `read` or `change`, and `session`
     for none.
     """
-    return serve(blueprint, Route(method, path, access=Access(open, role, scope), **declared))
+
+    def decorate(handler: Handler) -> Handler:
+        summary = (handler.__doc__ or "").partition("\n")[0].rstrip(".")
+        access = Access(open, role, scope)
+        made = Route(method, path, summary=summary, access=access, **declared)
+        return serve(blueprint, made)(handler)
+
+    return decorate
 
 
 def serve(blueprint: Blueprint, declared: Route) -> Callable[[Handler], Handler]:

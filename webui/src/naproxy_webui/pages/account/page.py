@@ -77,16 +77,9 @@ def _fingerprint() -> str | None:
     return text
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/account",
-    summary="Who is logged in, with sessions and tokens",
-    answer=ACCOUNT,
-    scope="session",
-)
+@route(blueprint, "GET", "/api/account", answer=ACCOUNT, scope="session")
 def account() -> Any:
-    """Describe the user who asks."""
+    """Who is logged in, with sessions and tokens."""
     user, keys = _user(), guard.keys()
     return {
         "name": user.name,
@@ -101,14 +94,13 @@ def account() -> Any:
     blueprint,
     "PUT",
     "/api/account/password",
-    summary="Change one's own password; all other sessions end",
     body=obj({"current": PASSWORD, "password": PASSWORD}),
     answer=OK,
     role="viewer",
     scope="session",
 )
 def change_password(body: dict[str, Any]) -> Any:
-    """Set a new password if the present one is right."""
+    """Change one's own password; all other sessions end."""
     user, keys = _user(), guard.keys()
     try:
         guard.check_password(user.name, body["current"])
@@ -126,14 +118,13 @@ def change_password(body: dict[str, Any]) -> Any:
     blueprint,
     "PUT",
     "/api/account/language",
-    summary="Choose the language of one's own pages; null: the office's",
     body=obj({"language": nullable(choice(*LANGUAGES))}),
     answer=OK,
     role="viewer",
     scope="session",
 )
 def change_language(body: dict[str, Any]) -> Any:
-    """Set the user's language."""
+    """Choose the language of one's own pages; null: the office's."""
     guard.keys().users.set_language(_user(), body["language"])
     return {"ok": True}
 
@@ -142,29 +133,20 @@ def change_language(body: dict[str, Any]) -> Any:
     blueprint,
     "DELETE",
     "/api/account/sessions/<int(max=2147483647):number>",
-    summary="End one of one's own sessions",
     answer=OK,
     role="viewer",
     scope="session",
 )
 def end_session(number: int) -> Any:
-    """End a session of the user who asks."""
+    """End one of one's own sessions."""
     if not guard.keys().sessions.end(number, _user().id):
         raise ApiError(HTTPStatus.NOT_FOUND, t("account.no_session"))
     return {"ok": True}
 
 
-@route(
-    blueprint,
-    "DELETE",
-    "/api/account/sessions",
-    summary="Log out everywhere, here too",
-    answer=OK,
-    role="viewer",
-    scope="session",
-)
+@route(blueprint, "DELETE", "/api/account/sessions", answer=OK, role="viewer", scope="session")
 def end_sessions() -> Any:
-    """End all sessions of the user who asks."""
+    """Log out everywhere, here too."""
     guard.keys().sessions.end_all(_user().id)
     return {"ok": True}
 
@@ -173,7 +155,6 @@ def end_sessions() -> Any:
     blueprint,
     "POST",
     "/api/account/tokens",
-    summary="Make a token; its secret is shown this once",
     body=obj({"name": TOKEN_NAME, "scope": choice(*SCOPES)}),
     answer=obj({"token": TOKEN, "secret": string()}),
     status=HTTPStatus.CREATED,
@@ -181,7 +162,7 @@ def end_sessions() -> Any:
     scope="session",
 )
 def make_token(body: dict[str, Any]) -> Any:
-    """Make a token for the user who asks."""
+    """Make a token; its secret is shown this once."""
     token, secret = guard.keys().tokens.make(_user(), body["name"], body["scope"])
     return {"token": _token(token), "secret": secret}
 
@@ -190,13 +171,12 @@ def make_token(body: dict[str, Any]) -> Any:
     blueprint,
     "DELETE",
     "/api/account/tokens/<int(max=2147483647):number>",
-    summary="Delete one of one's own tokens",
     answer=OK,
     role="viewer",
     scope="session",
 )
 def delete_token(number: int) -> Any:
-    """Delete a token of the user who asks."""
+    """Delete one of one's own tokens."""
     guard.keys().tokens.remove(_user(), number)
     return {"ok": True}
 

@@ -36,13 +36,12 @@ OK: Final = obj({"ok": boolean()})
     blueprint,
     "GET",
     "/api/users",
-    summary="Who may use the web interface",
     answer=obj({"users": array(USER)}),
     role="admin",
     scope="session",
 )
 def users() -> Any:
-    """List everybody."""
+    """Who may use the web interface."""
     return {"users": [_said(each) for each in guard.keys().users.all()]}
 
 
@@ -50,7 +49,6 @@ def users() -> Any:
     blueprint,
     "POST",
     "/api/users",
-    summary="Add a user",
     body=obj(
         {"name": string(minLength=1, maxLength=40), "password": PASSWORD, "role": choice(*ROLES)}
     ),
@@ -59,7 +57,7 @@ def users() -> Any:
     scope="session",
 )
 def add(body: dict[str, Any]) -> Any:
-    """Add somebody."""
+    """Add a user."""
     return _said(guard.keys().users.add(body["name"], body["password"], body["role"]))
 
 
@@ -67,13 +65,12 @@ def add(body: dict[str, Any]) -> Any:
     blueprint,
     "PATCH",
     "/api/users/<int(max=2147483647):number>",
-    summary="Change a user's role, or set a new password: the user's sessions end",
     body=obj({"role": choice(*ROLES), "password": PASSWORD}, optional=("role", "password")),
     answer=USER,
     scope="session",
 )
 def change(number: int, body: dict[str, Any]) -> Any:
-    """Change what is given."""
+    """Change a user's role, or set a new password: the user's sessions end."""
     keys, user = guard.keys(), _find(number)
     if "password" in body:
         keys.users.set_password(user, body["password"])
@@ -83,16 +80,12 @@ def change(number: int, body: dict[str, Any]) -> Any:
     return _said(_find(number))
 
 
-@route(
-    blueprint,
-    "DELETE",
-    "/api/users/<int(max=2147483647):number>",
-    summary="Remove a user, with sessions and tokens",
-    answer=OK,
-    scope="session",
-)
+@route(blueprint, "DELETE", "/api/users/<int(max=2147483647):number>", answer=OK, scope="session")
 def remove(number: int) -> Any:
-    """Remove somebody; the last administrator stays."""
+    """Remove a user, with sessions and tokens.
+
+    The last administrator stays.
+    """
     keys, user = guard.keys(), _find(number)
     keys.users.remove(user)
     keys.sessions.end_all(user.id)

@@ -13,9 +13,13 @@ PAGE = Page(name="description", path="/api/openapi.json")
 blueprint = Blueprint("description", __name__)
 
 
-@route(blueprint, "GET", "/api/openapi.json", summary="This description: OpenAPI 3.1")
+@route(
+    blueprint,
+    "GET",
+    "/api/openapi.json",
+)
 def openapi() -> Any:
-    """Describe every route."""
+    """This description: OpenAPI 3.1."""
     from naproxy_webui.http.openapi import describe  # noqa: PLC0415 - asked for rarely
 
     return describe(current_app)

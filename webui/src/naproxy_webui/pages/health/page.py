@@ -23,12 +23,11 @@ _KEPT: Final = "naproxy_health"
     blueprint,
     "GET",
     "/api/health",
-    summary="Whether the web interface and the controller answer",
     answer=obj({"ok": boolean(), "controller": boolean()}),
     open=True,
 )
 def health() -> Any:
-    """Say that we are here, and whether the controller is.
+    """Whether the web interface and the controller answer.
 
     Anybody may ask: one waits for a controller that hangs, the others get what was so before.
     """

@@ -49,7 +49,6 @@ _SUM: Final = {
     blueprint,
     "GET",
     "/api/history/energy",
-    summary="Energy of a server and of the box by day (hour, month), and its price",
     query={**RANGE, "server": SERVER},
     needed=("from_s", "to_s", "server"),
     answer=obj(
@@ -74,7 +73,10 @@ _SUM: Final = {
     ),
 )
 def energy(query: dict[str, Any]) -> Any:
-    """Return whole days, hours or months; what is still to come of the last is not missing."""
+    """Energy of a server and of the box by day (hour, month), and its price.
+
+    Whole days, hours or months; what is still to come of the last is not missing.
+    """
     from_s, to_s = of_query(query)
     now_s, known, db = time.time(), equipment(), history()
     unit, begins = _steps(from_s, min(to_s, now_s), zone())

@@ -107,7 +107,6 @@ def page() -> str:
     blueprint,
     "GET",
     "/api/history/range",
-    summary="A day, week, month, year or range of one's own, in epoch seconds",
     query=CALENDAR,
     answer=obj(
         {
@@ -122,7 +121,7 @@ def page() -> str:
     ),
 )
 def range_(query: dict[str, Any]) -> Any:
-    """Say when a stretch of the calendar begins and ends by the office's clock."""
+    """A day, week, month, year or range of one's own, in epoch seconds."""
     now_s = time.time()
     found = asdict(of_calendar(query, now_s))
     for name in ("day", "previous", "next"):
@@ -134,7 +133,6 @@ def range_(query: dict[str, Any]) -> Any:
     blueprint,
     "GET",
     "/api/history/power",
-    summary="Power of each meter in a range: mean, least and most, and where nothing is known",
     query=RANGE,
     needed=("from_s", "to_s"),
     answer=obj(
@@ -156,7 +154,10 @@ def range_(query: dict[str, Any]) -> Any:
     ),
 )
 def power(query: dict[str, Any]) -> Any:
-    """Return for each meter points (start, mean, least, most in W) of `step_s` seconds."""
+    """Power of each meter in a range: mean, least and most, and where nothing is known.
+
+    Each meter has points (start, mean, least, most in W) of `step_s` seconds.
+    """
     from_s, to_s = of_query(query)
     to_s = max(from_s + 1, min(to_s, time.time()))
     db, known = history(), {meter.id: meter for meter in equipment().meters}
@@ -189,7 +190,6 @@ def power(query: dict[str, Any]) -> Any:
     blueprint,
     "GET",
     "/api/history/states",
-    summary="What state a server was in: each stretch, or shares where there are too many",
     query={**RANGE, "server": SERVER},
     needed=("from_s", "to_s", "server"),
     answer=obj(
@@ -223,7 +223,10 @@ def power(query: dict[str, Any]) -> Any:
     ),
 )
 def states(query: dict[str, Any]) -> Any:
-    """Return stretches with the wakes that led to them if there are few, else shares."""
+    """What state a server was in: each stretch, or shares where there are too many.
+
+    Stretches have the wakes that led to them.
+    """
     from_s, to_s = of_query(query)
     db = history()
     until_s = min(to_s, looked_after_until_s(db))
@@ -247,7 +250,6 @@ def states(query: dict[str, Any]) -> Any:
     blueprint,
     "GET",
     "/api/history/transitions",
-    summary="Changes of a server's state with their reasons and who caused them, newest first",
     query={**RANGE, "server": SERVER, "cursor": CURSOR, "limit": LIMIT},
     needed=("from_s", "to_s", "server"),
     answer=obj(
@@ -258,7 +260,7 @@ def states(query: dict[str, Any]) -> Any:
     ),
 )
 def transitions(query: dict[str, Any]) -> Any:
-    """Return a page of transitions."""
+    """Changes of a server's state with their reasons and who caused them, newest first."""
     from_s, to_s = of_query(query)
     db, server = history(), query["server"]
     page = paged(db, "transitions", ledger.Search(from_s, to_s, server), query)
@@ -289,7 +291,6 @@ def told_wake(wake: dict[str, Any] | None) -> dict[str, Any] | None:
     blueprint,
     "GET",
     "/api/history/decisions",
-    summary="What was decided about a server and why, newest first; kept for 30 days",
     query={**RANGE, "server": SERVER, "cursor": CURSOR, "limit": LIMIT},
     needed=("from_s", "to_s"),
     answer=obj(
@@ -310,7 +311,7 @@ def told_wake(wake: dict[str, Any] | None) -> dict[str, Any] | None:
     ),
 )
 def decisions(query: dict[str, Any]) -> Any:
-    """Return a page of decisions."""
+    """What was decided about a server and why, newest first; kept for 30 days."""
     search = ledger.Search(*of_query(query), query.get("server"))
     page = paged(history(), "decisions", search, query)
     return {"rows": [_told(row) for row in page.rows], "next": page.next}
@@ -362,7 +363,6 @@ def search_of(query: dict[str, Any]) -> ledger.Search:
     blueprint,
     "GET",
     "/api/history/export",
-    summary="A part of the history as a file: watts, joules and seconds, times with their offset",
     query={
         **RANGE,
         "what": choice(*EXPORTS),
@@ -393,7 +393,10 @@ def search_of(query: dict[str, Any]) -> ledger.Search:
     refusals=(HTTPStatus.NOT_FOUND,),
 )
 def export(query: dict[str, Any]) -> Response:
-    """Send the rows as they are read: a year of minutes never is in memory at once."""
+    """A part of the history as a file: watts, joules and seconds, times with their offset.
+
+    The rows are sent as they are read: a year of minutes never is in memory at once.
+    """
     from_s, to_s = of_query(query)
     what, name, where = query["what"], query.get("name"), zone()
     tier = query.get("tier") or (_tier(to_s - from_s) if what == "power" else None)

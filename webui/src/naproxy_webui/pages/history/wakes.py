@@ -84,7 +84,6 @@ TALLY: Final = {
     blueprint,
     "GET",
     "/api/history/wakes",
-    summary="The wake ledger, newest first: all that is given must hold",
     query={
         **RANGE,
         "server": SERVER,
@@ -101,7 +100,7 @@ TALLY: Final = {
     ),
 )
 def wakes(query: dict[str, Any]) -> Any:
-    """Return a page of wakes."""
+    """The wake ledger, newest first: all that is given must hold."""
     search = search_of(query)
     page = paged(history(), "wakes", search, query)
     decides = wakerules.decider(equipment().rules)
@@ -117,7 +116,6 @@ def wakes(query: dict[str, Any]) -> Any:
     blueprint,
     "GET",
     "/api/history/wakers",
-    summary="Who woke a server most: by path, address, agent or class, and what that cost",
     query={**RANGE, "server": SERVER, "by": BY},
     needed=("from_s", "to_s", "server", "by"),
     answer=obj(
@@ -143,7 +141,10 @@ def wakes(query: dict[str, Any]) -> Any:
     ),
 )
 def wakers(query: dict[str, Any]) -> Any:
-    """Return the groups with most wakes; `rule` is the text of the rule to suggest."""
+    """Who woke a server most: by path, address, agent or class, and what that cost.
+
+    `rule` is the text of the rule to suggest.
+    """
     from_s, to_s = of_query(query)
     from_s = max(from_s, to_s - MOST_RANGE_S)
     known = equipment()
@@ -183,13 +184,15 @@ def _group(
     blueprint,
     "GET",
     "/api/history/hours",
-    summary="At which hours of the office's day requests woke a server, by class",
     query={**RANGE, "server": SERVER},
     needed=("from_s", "to_s", "server"),
     answer=obj({"wakes": integer(), "hours": array(CLASSES, minItems=24, maxItems=24)}),
 )
 def hours(query: dict[str, Any]) -> Any:
-    """Return the wakes of each hour from midnight on; one that clocks show twice is one."""
+    """At which hours of the office's day requests woke a server, by class.
+
+    They begin at midnight; an hour that clocks show twice is one.
+    """
     found = ledger.requests(history(), query["server"], *of_query(query))
     where = zone()
     counted = Counter(
@@ -256,7 +259,6 @@ def _counts(counter: Counter[str]) -> dict[str, Any]:
     blueprint,
     "GET",
     "/api/history/suggestions",
-    summary="What rules one wake suggests: for its path, its address and its agent",
     query={name: string(maxLength=400) for name in ledger.KINDS},
     needed=ledger.KINDS,
     answer=obj(
@@ -268,7 +270,10 @@ def _counts(counter: Counter[str]) -> dict[str, Any]:
     ),
 )
 def suggestions(query: dict[str, Any]) -> Any:
-    """Return for each kind the text of a rule, or why there is none."""
+    """What rules one wake suggests: for its path, its address and its agent.
+
+    For each kind the text of a rule, or why there is none.
+    """
     found = [wakerules.suggest(kind, query[kind]) for kind in ledger.KINDS]
     return {
         "suggestions": [
@@ -286,7 +291,6 @@ def suggestions(query: dict[str, Any]) -> Any:
     blueprint,
     "GET",
     "/api/history/rule",
-    summary="What a rule would have prevented in the last 30 days, and as whom it would treat them",
     query={"server": SERVER, "kind": KIND, "text": RULE["text"]},
     needed=("server", "kind", "text"),
     answer=obj(
@@ -305,7 +309,7 @@ def suggestions(query: dict[str, Any]) -> Any:
     refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
 )
 def preview(query: dict[str, Any]) -> Any:
-    """Say what the rule would do, before it is made."""
+    """What a rule would have prevented in the last 30 days, and as whom it would treat them."""
     known, server = _known(query["server"])
     kind, text, now_s = query["kind"], query["text"], time.time()
     db = history()
@@ -368,11 +372,10 @@ def _treat_as(server: Server, kind: str, text: str, matched: Sequence[dict[str, 
     blueprint,
     "GET",
     "/api/history/rules",
-    summary="The rules there are, in their order: the first that matches decides",
     answer=obj({"rules": array(obj(RULE)), "did": array(nullable(DID)), "most": integer()}),
 )
 def rules() -> Any:
-    """Return all rules, and what each did so far."""
+    """The rules there are, in their order: the first that matches decides."""
     known = _answered()
     return {
         "rules": list(known.rules),
@@ -397,14 +400,13 @@ def _did(known: Equipment) -> list[dict[str, Any] | None]:
     blueprint,
     "POST",
     "/api/history/rules",
-    summary="Whoever matches this does not wake the server any more",
     body=obj({"server": SERVER, "kind": KIND, "text": RULE["text"]}),
     answer=obj({"rule": obj(RULE)}),
     status=HTTPStatus.CREATED,
     refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY),
 )
 def make(body: dict[str, Any]) -> Any:
-    """Add a rule for one server."""
+    """Whoever matches this does not wake the server any more."""
     known, server = _known(body["server"])
     kind, text, now_s = body["kind"], body["text"], time.time()
     found = ledger.requests(history(), server.id, now_s - PREVIEW_S, now_s)
@@ -425,13 +427,15 @@ def make(body: dict[str, Any]) -> Any:
     blueprint,
     "DELETE",
     "/api/history/rules",
-    summary="Take a rule away, named by what it says",
     body=obj(RULE),
     answer=obj({"rules": array(obj(RULE)), "did": array(nullable(DID))}),
     refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
 def remove(body: dict[str, Any]) -> Any:
-    """Remove a rule: not by its number, which is another when somebody else removed one."""
+    """Take a rule away, named by what it says.
+
+    Its number would be another one after somebody else removed a rule.
+    """
     known = _answered()
     number = wakerules.number(known.rules, body)
     if number is None:

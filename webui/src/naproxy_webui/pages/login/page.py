@@ -45,16 +45,10 @@ def log_in() -> Response:
 
 
 @route(
-    blueprint,
-    "POST",
-    "/api/logout",
-    summary="End this session",
-    answer=obj({"ok": boolean()}),
-    role="viewer",
-    scope="session",
+    blueprint, "POST", "/api/logout", answer=obj({"ok": boolean()}), role="viewer", scope="session"
 )
 def log_out() -> Any:
-    """End the session of this browser."""
+    """End this session."""
     return guard.log_out(json_response({"ok": True}))
 
 

@@ -13,16 +13,8 @@ PAGE = Page(name="metrics", path="/metrics")
 blueprint = Blueprint("metrics", __name__)
 
 
-@route(
-    blueprint,
-    "GET",
-    "/metrics",
-    summary="The figures of now, for Prometheus",
-    answer=string(),
-    media="text/plain",
-    scope="metrics",
-)
+@route(blueprint, "GET", "/metrics", answer=string(), media="text/plain", scope="metrics")
 def metrics() -> Response:
-    """Pass the controller's text on."""
+    """The figures of now, for Prometheus."""
     text = control().get("/v1/metrics")["text"]
     return Response(text, content_type="text/plain; version=0.0.4; charset=utf-8")

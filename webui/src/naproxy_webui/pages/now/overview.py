@@ -79,15 +79,12 @@ _CHANGE: Final = re.compile(r"[a-z0-9-]+: [a-z_]+ -> [a-z_]+: ")
 _END_OF: Final = {outcome.name.lower(): end for end, many in ENDS.items() for outcome in many}
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/now/overview",
-    summary="What all servers saved this month, whether promises were kept, and what to expect",
-    answer=SAVED,
-)
+@route(blueprint, "GET", "/api/now/overview", answer=SAVED)
 def overview() -> Any:
-    """Return the sums, at most FRESH_S old; older while another request reads new ones."""
+    """What all servers saved this month, whether promises were kept, and what to expect.
+
+    The sums are at most FRESH_S old; older while another request reads new ones.
+    """
     if (found := known_sums()) is not None:
         return found
     kept = _kept()
@@ -158,7 +155,6 @@ for _name, _path in (
     blueprint,
     "GET",
     "/api/now/log",
-    summary="What happened since a time, oldest first, and all requests counted until now",
     query={"since_s": number(minimum=0)},
     needed=("since_s",),
     answer=obj(
@@ -179,7 +175,10 @@ for _name, _path in (
     ),
 )
 def log(query: dict[str, Any]) -> Any:
-    """Return the rows; the controller's own log only for administrators."""
+    """What happened since a time, oldest first, and all requests counted until now.
+
+    The controller's own log is only for administrators.
+    """
     said = control().get("/v1/log", timeout_s=TIMEOUT_S, since_s=query["since_s"])
     rows = [
         *map(_state, said["transitions"]),

@@ -143,24 +143,20 @@ def show() -> str:
     blueprint,
     "GET",
     "/api/now",
-    summary="What each server does now and why, and its power since a time",
     query={"since_s": number(minimum=0, description="seconds after this; none without it")},
     answer=NOW,
 )
 def what_is_now(query: dict[str, Any]) -> Any:
-    """Say what is now, also that the controller does not answer."""
+    """What each server does now and why, and its power since a time.
+
+    It also says that the controller does not answer.
+    """
     return _now(query.get("since_s"))
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/box",
-    summary="Whether all is well: for the line at the top of every page",
-    answer=BOX,
-)
+@route(blueprint, "GET", "/api/box", answer=BOX)
 def box() -> Any:
-    """Say how the box is."""
+    """Whether all is well: for the line at the top of every page."""
     try:
         said = control().get("/v1/status", timeout_s=TIMEOUT_S)
     except ApiError:

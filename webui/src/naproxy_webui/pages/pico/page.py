@@ -33,7 +33,6 @@ for _job in ("install", "calibrate"):
     blueprint,
     "PUT",
     "/api/pico/micropython",
-    summary="Keep a UF2 file that was uploaded, if it is MicroPython for a Pico",
     body=obj({"upload": string(minLength=1, maxLength=100)}),
     answer=_KEEP.answer,
     role="admin",
@@ -41,7 +40,7 @@ for _job in ("install", "calibrate"):
     refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE, *_KEEP.refusals),
 )
 def keep(body: dict[str, Any]) -> Any:
-    """Have the controller look at it and copy it."""
+    """Keep a UF2 file that was uploaded, if it is MicroPython for a Pico."""
     found = uploads().get(body["upload"])
     if not found.complete or found.kind != "micropython":
         raise ApiError(HTTPStatus.CONFLICT, t("pico.not_whole"), "upload")

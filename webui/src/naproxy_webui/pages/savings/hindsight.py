@@ -112,13 +112,12 @@ def _key(scope: Scope, question: dict[str, Any]) -> str:
     blueprint,
     "GET",
     "/api/savings/hindsight",
-    summary="What could have been saved: how far it is worked out, and the newest answer",
     query={**SCOPE, **OTHERS},
     needed=("server",),
     answer=STATE,
 )
 def state(query: dict[str, Any]) -> Any:
-    """Return the state of the answer to this question."""
+    """What could have been saved: how far it is worked out, and the newest answer."""
     db = history()
     scope = scope_of(db, query)
     what = believed(db, scope.server, time.time())
@@ -174,14 +173,16 @@ def newest_answer(db: sqlite3.Connection, scope: Scope, what: Believed) -> dict[
     blueprint,
     "POST",
     "/api/savings/hindsight",
-    summary="Work out what could have been saved; one at a time",
     body=obj({**SCOPE, **OTHERS}, optional=("view", "day", *OTHERS)),
     answer=STATE,
     status=HTTPStatus.ACCEPTED,
     refusals=(HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND),
 )
 def start(body: dict[str, Any]) -> Any:
-    """Begin, unless the answer that is kept is as new as the history."""
+    """Work out what could have been saved; one at a time.
+
+    An answer that is as new as the history is kept.
+    """
     db = history()
     scope = scope_of(db, body)
     what = believed(db, scope.server, time.time())
@@ -193,14 +194,8 @@ def start(body: dict[str, Any]) -> Any:
     return _state(db, scope, what, question)
 
 
-@route(
-    blueprint,
-    "DELETE",
-    "/api/savings/hindsight",
-    summary="Do not work it out any further",
-    answer=ANY_OBJECT,
-)
+@route(blueprint, "DELETE", "/api/savings/hindsight", answer=ANY_OBJECT)
 def cancel() -> Any:
-    """End the one that is being worked out."""
+    """Do not work it out any further."""
     hindsights().cancel()
     return {}

@@ -143,7 +143,6 @@ def page() -> str:
     blueprint,
     "GET",
     "/api/savings",
-    summary="What was saved against a server that is always on, measured and modelled told apart",
     query=SCOPE,
     needed=("server",),
     answer=obj(
@@ -167,7 +166,7 @@ def page() -> str:
     ),
 )
 def savings(query: dict[str, Any]) -> Any:
-    """Return the sums of a range and of its parts, and what they were reckoned with."""
+    """What was saved against a server that is always on, measured and modelled told apart."""
     db = history()
     scope = scope_of(db, query)
     what = believed(db, scope.server, time.time())
@@ -241,7 +240,6 @@ def assumed(what: Believed, from_s: float, to_s: float, found: Saved) -> dict[st
     blueprint,
     "GET",
     "/api/savings/paid",
-    summary="How many people's requests waited, how long, and how many were allowed to",
     query=SCOPE,
     needed=("server",),
     answer=obj(
@@ -265,7 +263,7 @@ def assumed(what: Believed, from_s: float, to_s: float, found: Saved) -> dict[st
     ),
 )
 def paid_(query: dict[str, Any]) -> Any:
-    """Return the counts of a range and the distribution of the waits."""
+    """How many people's requests waited, how long, and how many were allowed to."""
     db = history()
     scope = scope_of(db, query)
     what = believed(db, scope.server, time.time())
@@ -310,16 +308,9 @@ def _buckets(lengths_s: list[float]) -> list[dict[str, Any]]:
     ]
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/savings/export",
-    summary="All exact figures of a range with what they were reckoned with, as a JSON file",
-    query=SCOPE,
-    needed=("server",),
-)
+@route(blueprint, "GET", "/api/savings/export", query=SCOPE, needed=("server",))
 def export(query: dict[str, Any]) -> Response:
-    """Send everything the page is made of."""
+    """All exact figures of a range with what they were reckoned with, as a JSON file."""
     from naproxy_webui.pages.savings.hindsight import newest_answer  # noqa: PLC0415 - a circle
 
     db = history()

@@ -34,7 +34,6 @@ def _changed(done: Any) -> Any:
     blueprint,
     "GET",
     "/api/settings/hours",
-    summary="Times of the week in which people came nearly every week, to be proposed",
     query={"server": string(minLength=1, maxLength=64)},
     needed=("server",),
     answer=obj(
@@ -48,7 +47,10 @@ def _changed(done: Any) -> Any:
     refusals=(503,),
 )
 def hours(query: dict[str, Any]) -> Any:
-    """Return them from Monday on; null: people come at nearly all hours."""
+    """Times of the week in which people came nearly every week, to be proposed.
+
+    They are from Monday on; null: people come at nearly all hours.
+    """
     to_s = time.time() // 3600 * 3600
     range_s = to_s - WEEKS * 7 * 86400, to_s
     seen = patterns.hours_of_week(history(), *range_s, zone())

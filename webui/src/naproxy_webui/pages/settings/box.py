@@ -41,14 +41,13 @@ mount(blueprint, "box.empty", "/api/box/cache/empty")
     blueprint,
     "POST",
     "/api/box/backup",
-    summary="Make a backup; `secrets` are passwords, keys and users",
     body=obj({"history": boolean(), "secrets": boolean()}, optional=("history", "secrets")),
     answer=ROUTES["box.backup"].answer,
     refusals=(409, 422, 507),
     scope="session",
 )
 def backup(body: dict[str, Any]) -> Any:
-    """Have it made."""
+    """Make a backup; `secrets` are passwords, keys and users."""
     people = user_backup.export(guard.keys().users) if body.get("secrets") else []
     return _made("backup", control().call("box.backup", {**body, "users": people}))
 
@@ -57,7 +56,6 @@ def backup(body: dict[str, Any]) -> Any:
     blueprint,
     "GET",
     "/api/box/backup/file",
-    summary="The backup that was made, once",
     answer=_FILE,
     media="application/gzip",
     refusals=(404,),
@@ -65,7 +63,7 @@ def backup(body: dict[str, Any]) -> Any:
     scope="session",
 )
 def backup_file() -> Response:
-    """Send it."""
+    """The backup that was made, once."""
     return _send("backup")
 
 
@@ -73,14 +71,13 @@ def backup_file() -> Response:
     blueprint,
     "GET",
     "/api/box/diagnostics/file",
-    summary="The diagnostics that were gathered, once",
     answer=_FILE,
     media="application/gzip",
     refusals=(404,),
     role="admin",
 )
 def diagnostics_file() -> Response:
-    """Send them."""
+    """The diagnostics that were gathered, once."""
     return _send("diagnostics")
 
 
@@ -128,7 +125,6 @@ def _send(what: str) -> Response:
     blueprint,
     "PUT",
     "/api/box/restore/part",
-    summary="Send a backup in parts, the first at offset 0",
     query={"offset": integer(minimum=0)},
     needed=("offset",),
     body=string(maxLength=PART_BYTES),
@@ -138,7 +134,7 @@ def _send(what: str) -> Response:
     scope="session",
 )
 def part(query: dict[str, Any], body: bytes) -> Any:
-    """Pass a part on."""
+    """Send a backup in parts, the first at offset 0."""
     if len(body) > PART_BYTES:
         words = f"a part is at most {PART_BYTES} bytes"
         raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words)
@@ -149,7 +145,6 @@ def part(query: dict[str, Any], body: bytes) -> Any:
     blueprint,
     "POST",
     "/api/box/restore",
-    summary="Restore the backup that was sent: the controller begins anew",
     body=obj({"history": boolean(), "secrets": boolean()}),
     answer=obj({"users": integer(description="How many were restored")}),
     status=HTTPStatus.ACCEPTED,
@@ -157,7 +152,10 @@ def part(query: dict[str, Any], body: bytes) -> Any:
     scope="session",
 )
 def restore(body: dict[str, Any]) -> Any:
-    """Restore it; the users too if it has some and they are wanted."""
+    """Restore the backup that was sent: the controller begins anew.
+
+    The users too if it has some and they are wanted.
+    """
     said = control().call("box.restore", body)
     count = user_backup.restore(guard.keys(), said["users"]) if body["secrets"] else 0
     forget_office()

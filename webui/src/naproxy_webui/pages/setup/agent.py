@@ -75,7 +75,6 @@ def _new_key() -> str:
     blueprint,
     "POST",
     "/api/setup/agent",
-    summary="Make a code for a server's agent, and what to paste on the server",
     body=obj(SERVER, optional=("server",)),
     answer=obj(
         {
@@ -87,7 +86,10 @@ def _new_key() -> str:
     **{**ADMIN, "scope": "session"},
 )
 def begin(body: dict[str, Any]) -> Any:
-    """Make it; the text names the box by its address in the server's network."""
+    """Make a code for a server's agent, and what to paste on the server.
+
+    The text names the box by its address in the server's network.
+    """
     name = named(body.get("server"))
     pin = _pin()
     if pin is None or not request.is_secure:

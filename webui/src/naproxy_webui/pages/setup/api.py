@@ -47,16 +47,9 @@ WATTS: Final = number(minimum=0, maximum=1000)
 # Where the guide is
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/setup",
-    summary="Where the first run is",
-    answer=ROUTES["setup"].answer,
-    **ADMIN,
-)
+@route(blueprint, "GET", "/api/setup", answer=ROUTES["setup"].answer, **ADMIN)
 def where() -> Any:
-    """Say it."""
+    """Where the first run is."""
     return state()
 
 
@@ -64,13 +57,12 @@ def where() -> Any:
     blueprint,
     "PUT",
     "/api/setup",
-    summary="Go to a step of the first run, or end it",
     body=obj({"step": choice(*setting_up.STEPS), "done": boolean()}, optional=("done", "step")),
     answer=ROUTES["setup"].answer,
     **ADMIN,
 )
 def go(body: dict[str, Any]) -> Any:
-    """Keep where the guide is."""
+    """Go to a step of the first run, or end it."""
     control().call("setup.go", body)
     return state()
 
@@ -135,7 +127,6 @@ def write(config: dict[str, Any], changes: Changes) -> dict[str, Any]:
     blueprint,
     "POST",
     "/api/setup/office",
-    summary="Language, name, time zone and prices of the office",
     body=obj(
         {
             "language": choice(*LANGUAGES),
@@ -150,7 +141,10 @@ def write(config: dict[str, Any], changes: Changes) -> dict[str, Any]:
     **ADMIN,
 )
 def office(body: dict[str, Any]) -> Any:
-    """Write them; what was left empty is not known."""
+    """Language, name, time zone and prices of the office.
+
+    What was left empty is not known.
+    """
     empty: dict[str, Any] = {"currency": "EUR", "price_per_kwh": 0.0, "co2_g_per_kwh": 0.0}
     values = {key: empty.get(key, "") if body[key] is None else body[key] for key in body}
     values |= {key: float(values[key]) for key in ("price_per_kwh", "co2_g_per_kwh")}
@@ -163,7 +157,6 @@ def office(body: dict[str, Any]) -> Any:
     blueprint,
     "POST",
     "/api/setup/server",
-    summary="The machine that is to sleep: a new server, or where it is now",
     body=obj(
         {
             **SERVER,
@@ -180,7 +173,7 @@ def office(body: dict[str, Any]) -> Any:
     **ADMIN,
 )
 def server(body: dict[str, Any]) -> Any:
-    """Write it."""
+    """The machine that is to sleep: a new server, or where it is now."""
     now, config = state(), configuration()
     name = None if body.get("new") else body.get("server") or now["server"]
     if name is not None:
@@ -198,13 +191,12 @@ def server(body: dict[str, Any]) -> Any:
     blueprint,
     "POST",
     "/api/setup/names",
-    summary="The names of the websites that the server serves",
     body=obj({**SERVER, "hosts": array(string(maxLength=1000), maxItems=50)}, optional=("server",)),
     answer=SAVED,
     **ADMIN,
 )
 def names(body: dict[str, Any]) -> Any:
-    """Write them."""
+    """The names of the websites that the server serves."""
     config = configuration()
     name = known(config, meant(body.get("server")))
     hosts = setting_up.host_names(body["hosts"])
@@ -225,7 +217,6 @@ def _server(config: dict[str, Any], name: str) -> dict[str, Any]:
     blueprint,
     "POST",
     "/api/setup/https/look",
-    summary="Look whether visitors come to the server by HTTPS",
     body=obj(SERVER, optional=("server",)),
     answer=obj(
         {
@@ -238,7 +229,7 @@ def _server(config: dict[str, Any], name: str) -> dict[str, Any]:
     **ADMIN,
 )
 def https_look(body: dict[str, Any]) -> Any:
-    """Have the box look."""
+    """Look whether visitors come to the server by HTTPS."""
     server = _server(configuration(), meant(body.get("server")))
     try:
         found = control().call("server.look", {}, server=server["id"])
@@ -254,7 +245,6 @@ def https_look(body: dict[str, Any]) -> Any:
     blueprint,
     "POST",
     "/api/setup/https",
-    summary="Who answers visitors that come by HTTPS, and names that are served as well",
     body=obj(
         {
             **SERVER,
@@ -267,7 +257,7 @@ def https_look(body: dict[str, Any]) -> Any:
     **ADMIN,
 )
 def https(body: dict[str, Any]) -> Any:
-    """Write it."""
+    """Who answers visitors that come by HTTPS, and names that are served as well."""
     config = configuration()
     name = meant(body.get("server"))
     server = _server(config, name)
@@ -289,7 +279,6 @@ mount(blueprint, "server.site", "/api/setup/site", server=named, then=job_in_wor
     blueprint,
     "POST",
     "/api/setup/cache",
-    summary="What the box may answer while the server sleeps",
     body=obj(
         {
             **SERVER,
@@ -302,7 +291,10 @@ mount(blueprint, "server.site", "/api/setup/site", server=named, then=job_in_wor
     **ADMIN,
 )
 def cache(body: dict[str, Any]) -> Any:
-    """Write it; the controller knows which modes there are."""
+    """What the box may answer while the server sleeps.
+
+    The controller knows which modes there are.
+    """
     config = configuration()
     name = known(config, meant(body.get("server")))
     chosen = {"mode": body["mode"]}
@@ -314,7 +306,6 @@ def cache(body: dict[str, Any]) -> Any:
     blueprint,
     "POST",
     "/api/setup/sleep",
-    summary="How the server is put to sleep",
     body=obj(
         {
             **SERVER,
@@ -328,7 +319,7 @@ def cache(body: dict[str, Any]) -> Any:
     **ADMIN,
 )
 def sleep(body: dict[str, Any]) -> Any:
-    """Write it."""
+    """How the server is put to sleep."""
     config = configuration()
     name = known(config, meant(body.get("server")))
     way = {"state": "ram", "user": "naproxy", **body}
@@ -340,7 +331,6 @@ def sleep(body: dict[str, Any]) -> Any:
     blueprint,
     "POST",
     "/api/setup/meter",
-    summary="How the server's power is known: a meter that was found, an estimate, or not at all",
     body=obj(
         {
             **SERVER,
@@ -355,7 +345,10 @@ def sleep(body: dict[str, Any]) -> Any:
     **ADMIN,
 )
 def meter(body: dict[str, Any]) -> Any:
-    """Write it; what a meter is comes from the search, not from the request."""
+    """How the server's power is known: a meter that was found, an estimate, or not at all.
+
+    What a meter is comes from the search, not from the request.
+    """
     config = configuration()
     name = known(config, meant(body.get("server")))
     chosen = dict(body)

@@ -70,17 +70,9 @@ PROOF: Final = obj(
 )
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/setup/proof",
-    summary="How the proof that the server wakes is getting on, or what came of it",
-    answer=PROOF,
-    query=SERVER,
-    **ADMIN,
-)
+@route(blueprint, "GET", "/api/setup/proof", answer=PROOF, query=SERVER, **ADMIN)
 def proof(query: dict[str, Any]) -> Any:
-    """Say it."""
+    """How the proof that the server wakes is getting on, or what came of it."""
     name = named(query.get("server"))
     # The report first: whoever reads of its end stops asking, and is to see the server armed.
     report = commissioned(name)
@@ -109,17 +101,9 @@ def _live(server: dict[str, Any]) -> dict[str, Any]:
     return {**server["live"], "waits": plain(server["live"]["waits"])}
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/setup/live",
-    summary="Whether visitors come through the box, or what it waits for",
-    answer=LIVE,
-    query=SERVER,
-    **ADMIN,
-)
+@route(blueprint, "GET", "/api/setup/live", answer=LIVE, query=SERVER, **ADMIN)
 def live(query: dict[str, Any]) -> Any:
-    """Say it."""
+    """Whether visitors come through the box, or what it waits for."""
     return _live(_status(named(query.get("server"))))
 
 
@@ -127,7 +111,6 @@ def live(query: dict[str, Any]) -> Any:
     blueprint,
     "POST",
     "/api/setup/proof",
-    summary="Begin the proof: the server is put to sleep and woken several times",
     body=obj(
         {
             **SERVER,
@@ -141,7 +124,7 @@ def live(query: dict[str, Any]) -> Any:
     **ADMIN,
 )
 def prove(body: dict[str, Any]) -> Any:
-    """Begin."""
+    """Begin the proof: the server is put to sleep and woken several times."""
     pause_s = body.get("pause_s", 15.0)
     plan = {"cycles": body.get("cycles", 5), "awake_s": pause_s, "asleep_s": pause_s}
     return control().call("server.commission", plan, server=named(body.get("server")))
@@ -154,13 +137,15 @@ mount(blueprint, "server.cancel", "/api/setup/proof", server=named)
     blueprint,
     "POST",
     "/api/setup/power",
-    summary="Reckon with the powers that the proof measured",
     body=obj({**SERVER, "replace": boolean()}, optional=("server", "replace")),
     answer=SAVED,
     **ADMIN,
 )
 def power(body: dict[str, Any]) -> Any:
-    """Have them written; what somebody has configured only if `replace` says so."""
+    """Reckon with the powers that the proof measured.
+
+    What somebody has configured is only replaced if `replace` says so.
+    """
     config = configuration()
     name = known(config, meant(body.get("server")))
     said = control().call("server.power", server=name)

@@ -44,16 +44,9 @@ SERVICES: Final = obj(
 )
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/setup/services",
-    summary="What else a server does, and what the office chose for each",
-    query=SERVER,
-    answer=SERVICES,
-)
+@route(blueprint, "GET", "/api/setup/services", query=SERVER, answer=SERVICES)
 def services(query: dict[str, Any]) -> Any:
-    """Say it."""
+    """What else a server does, and what the office chose for each."""
     name = meant(query.get("server"))
     servers = control().get("/v1/status")["servers"]
     found = next((each["services"] for each in servers if each["id"] == name), None)
@@ -72,7 +65,6 @@ def _in_words(service: dict[str, Any]) -> dict[str, Any]:
     blueprint,
     "POST",
     "/api/setup/services",
-    summary="Choose what holds for what else a server does",
     body=obj(
         {
             **SERVER,
@@ -88,7 +80,10 @@ def _in_words(service: dict[str, Any]) -> dict[str, Any]:
     **ADMIN,
 )
 def choose(body: dict[str, Any]) -> Any:
-    """Write it; what was chosen for others stays."""
+    """Choose what holds for what else a server does.
+
+    What was chosen for others stays.
+    """
     config = configuration()
     name = known(config, meant(body.get("server")))
     server = next(each for each in config["server"] if each["id"] == name)

@@ -74,14 +74,13 @@ _QUESTION = obj(
     blueprint,
     "POST",
     "/api/traffic/estimate",
-    summary="Estimate from uploaded logs what the box would save",
     body=_QUESTION,
     answer=_PROGRESS,
     status=HTTPStatus.ACCEPTED,
     refusals=(404, 409, 422, 507),
 )
 def start(body: dict[str, Any]) -> Any:
-    """Begin."""
+    """Estimate from uploaded logs what the box would save."""
     if body["on_w"] <= body["off_w"]:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("traffic.error.watts"), "on_w")
     logs = _logs(body.pop("uploads"))
@@ -117,15 +116,9 @@ def _logs(ids: list[str]) -> list[tuple[str, Path]]:
     return found
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/traffic/estimate",
-    summary="How far the estimate is, or how the last one ended",
-    answer=_PROGRESS,
-)
+@route(blueprint, "GET", "/api/traffic/estimate", answer=_PROGRESS)
 def progress() -> Any:
-    """Say how far it is."""
+    """How far the estimate is, or how the last one ended."""
     return _told(estimates().progress)
 
 
@@ -135,15 +128,9 @@ def _told(made: Progress) -> dict[str, Any]:
     return told
 
 
-@route(
-    blueprint,
-    "DELETE",
-    "/api/traffic/estimate",
-    summary="End the estimate that runs, or forget the result",
-    answer=obj({}),
-)
+@route(blueprint, "DELETE", "/api/traffic/estimate", answer=obj({}))
 def cancel() -> Any:
-    """End it."""
+    """End the estimate that runs, or forget the result."""
     estimates().cancel()
     return {}
 
@@ -162,12 +149,14 @@ def _result(name: str) -> bytes:
     blueprint,
     "GET",
     "/api/traffic/estimate/result",
-    summary="What was concluded, and what the figures are drawn from: an object a log",
     answer=obj({"logs": array(ANY_OBJECT)}),
     refusals=(404,),
 )
 def result() -> Any:
-    """Return it as the command wrote it (docs/estimate.md), with words for its problems."""
+    """What was concluded, and what the figures are drawn from: an object a log.
+
+    It is as the command wrote it (docs/estimate.md), with words for its problems.
+    """
     logs = json.loads(_result("summary.json"))
     for log in logs:
         for problem in log["problems"]:
@@ -177,29 +166,18 @@ def result() -> Any:
     return json_response({"logs": logs})
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/traffic/estimate/report",
-    summary="The report, an HTML file that needs nothing else",
-    media="text/html",
-    refusals=(404,),
-)
+@route(blueprint, "GET", "/api/traffic/estimate/report", media="text/html", refusals=(404,))
 def report() -> Any:
-    """Return it as a file to keep: never shown as a page of ours."""
+    """The report, an HTML file that needs nothing else.
+
+    It is a file to keep, never shown as a page of ours.
+    """
     return _download(_result("report.html"), "text/html", "naproxy-estimate.html")
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/traffic/estimate/rows",
-    summary="Every policy and bound that was compared, as naproxy estimate --json prints it",
-    answer=array(ANY_OBJECT),
-    refusals=(404,),
-)
+@route(blueprint, "GET", "/api/traffic/estimate/rows", answer=array(ANY_OBJECT), refusals=(404,))
 def rows() -> Any:
-    """Return it as a file to keep."""
+    """Every policy and bound that was compared, as naproxy estimate --json prints it."""
     return _download(_result("rows.json"), "application/json", "naproxy-estimate.json")
 
 

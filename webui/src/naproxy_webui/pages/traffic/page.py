@@ -85,7 +85,6 @@ def page() -> str:
     blueprint,
     "GET",
     "/api/traffic/week",
-    summary="Requests by hour of the week in the office's time zone, from Monday 0:00 on",
     query=_QUERY,
     needed=_NEEDED,
     answer=obj(
@@ -97,7 +96,10 @@ def page() -> str:
     refusals=(503,),
 )
 def week(query: dict[str, Any]) -> Any:
-    """Return the sum of each hour; divided by `times` it is the mean."""
+    """Requests by hour of the week in the office's time zone, from Monday 0:00 on.
+
+    Each hour has its sum; divided by `times` it is the mean.
+    """
     from_s, to_s = _range(query)
     found = patterns.by_hour_of_week(history(), query["server"], from_s, to_s, zone())
     none = [0] * patterns.WEEK_H
@@ -111,7 +113,6 @@ def week(query: dict[str, Any]) -> Any:
     blueprint,
     "GET",
     "/api/traffic/days",
-    summary="What became of requests, by day, week or month",
     query=_QUERY,
     needed=_NEEDED,
     answer=obj(
@@ -132,7 +133,10 @@ def week(query: dict[str, Any]) -> Any:
     refusals=(503,),
 )
 def days(query: dict[str, Any]) -> Any:
-    """Return sums by parts of the calendar, at most MOST_BARS of them, and over all."""
+    """What became of requests, by day, week or month.
+
+    There are at most MOST_BARS parts, and the sums over all.
+    """
     from_s, to_s = _range(query)
     unit = _unit(to_s - from_s)
     found = patterns.by_part(history(), query["server"], (from_s, to_s), unit, zone())
@@ -195,7 +199,6 @@ def _unit(length_s: float) -> str:
     blueprint,
     "GET",
     "/api/traffic/gaps",
-    summary="Gaps between requests of people and programs that need the server, by length",
     query=_QUERY,
     needed=_NEEDED,
     answer=obj(
@@ -211,7 +214,7 @@ def _unit(length_s: float) -> str:
     refusals=(503,),
 )
 def gaps_(query: dict[str, Any]) -> Any:
-    """Return how many gaps there are of each length, and how long they are together."""
+    """Gaps between requests of people and programs that need the server, by length."""
     from_s, to_s = _range(query)
     found = gaps.histogram(history(), query["server"], from_s, to_s)
     server = equipment().server(query["server"])
@@ -229,7 +232,6 @@ def gaps_(query: dict[str, Any]) -> Any:
     blueprint,
     "GET",
     "/api/traffic/agents",
-    summary="Robots and programs by name, those with most requests first",
     query=_QUERY,
     needed=_NEEDED,
     answer=obj(
@@ -243,7 +245,10 @@ def gaps_(query: dict[str, Any]) -> Any:
     refusals=(503,),
 )
 def agents(query: dict[str, Any]) -> Any:
-    """Return them; those that say no name have the empty one."""
+    """Robots and programs by name, those with most requests first.
+
+    Those that say no name have the empty one.
+    """
     from_s, to_s = _range(query)
     found: dict[tuple[str, int], _Sums] = defaultdict(_Sums)
     for name, share in patterns.by_agent(history(), query["server"], from_s, to_s):

@@ -46,14 +46,13 @@ mount(blueprint, "box.reboot", "/api/update/restart", answer=obj({}))
     blueprint,
     "POST",
     "/api/update/check",
-    summary="Look at an image that was uploaded; nothing is written",
     body=obj({"upload": string(minLength=1, maxLength=100)}),
     answer=_CHECK.answer,
     status=_CHECK.status,
     refusals=(404, *_CHECK.refusals),
 )
 def check(body: dict[str, Any]) -> Any:
-    """Have the controller copy and verify it."""
+    """Look at an image that was uploaded; nothing is written."""
     found = uploads().get(body["upload"])
     if not found.complete or found.kind != "image":
         raise ApiError(HTTPStatus.CONFLICT, t("update.not_whole"), "upload")

@@ -33,7 +33,6 @@ _UPLOAD = obj(
     blueprint,
     "POST",
     "/api/uploads",
-    summary="Begin an upload",
     body=obj(
         {
             "name": string(maxLength=255),
@@ -50,20 +49,13 @@ _UPLOAD = obj(
     refusals=(413, 429, 507),
 )
 def create(body: dict[str, Any]) -> Any:
-    """Begin."""
+    """Begin an upload."""
     return _told(uploads().create(body["name"], body["size"], body["kind"], body.get("sha256")))
 
 
-@route(
-    blueprint,
-    "GET",
-    "/api/uploads/<upload_id>",
-    summary="How much of an upload is there",
-    answer=_UPLOAD,
-    refusals=(404,),
-)
+@route(blueprint, "GET", "/api/uploads/<upload_id>", answer=_UPLOAD, refusals=(404,))
 def look(upload_id: str) -> Any:
-    """Say where to go on."""
+    """How much of an upload is there."""
     return _told(uploads().get(upload_id))
 
 
@@ -71,7 +63,6 @@ def look(upload_id: str) -> Any:
     blueprint,
     "PUT",
     "/api/uploads/<upload_id>",
-    summary="Append a piece, the body as it is, at the offset that was reached",
     query={"offset": integer(minimum=0)},
     needed=("offset",),
     body=string(minLength=1, maxLength=PIECE_BYTES),
@@ -80,7 +71,10 @@ def look(upload_id: str) -> Any:
     refusals=(404, 409, 413, 422, 507),
 )
 def append(upload_id: str, query: dict[str, Any], body: bytes) -> Any:
-    """Take a piece; the whole interface takes no longer body than PIECE_BYTES."""
+    """Append a piece, the body as it is, at the offset that was reached.
+
+    The whole interface takes no longer body than PIECE_BYTES.
+    """
     if len(body) > PIECE_BYTES:
         words = t("upload.piece", most=PIECE_BYTES >> 20)
         raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words)
@@ -89,15 +83,12 @@ def append(upload_id: str, query: dict[str, Any], body: bytes) -> Any:
     return _told(uploads().put(upload_id, query["offset"], body))
 
 
-@route(
-    blueprint,
-    "DELETE",
-    "/api/uploads/<upload_id>",
-    summary="Forget an upload",
-    answer=obj({}),
-)
+@route(blueprint, "DELETE", "/api/uploads/<upload_id>", answer=obj({}))
 def remove(upload_id: str) -> Any:
-    """Forget it; one that is not there is forgotten already."""
+    """Forget an upload.
+
+    One that is not there is forgotten already.
+    """
     uploads().remove(upload_id)
     return {}
 
