@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from naproxy_webui.http.page import Page as WebPage
 from naproxy_webui.pages import discover
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -70,8 +71,7 @@ def pictures() -> Iterator[Picture]:
 
 def every(browser: Browser, stage: Stage, state: Any) -> list[Picture]:
     """Return all pages, and those that they lead to below them, at each width, in each scheme."""
-    known = {page.path for page, _ in discover()}
-    shown = {path for path in known if not path.startswith(("/agent", "/api/", "/metrics"))}
+    shown = {page.path for page in discover() if isinstance(page, WebPage)}
     # These are for who is not signed in, or for a box that is not set up.
     paths = {*(shown - {"/login", "/claim", "/setup"}), "/setup/again"}
     page = browser.new_page(base_url=stage.url, storage_state=state)

@@ -16,6 +16,7 @@ from naproxy_webui.http import headers, static_files
 from naproxy_webui.http.api import json_response
 from naproxy_webui.http.control import Control
 from naproxy_webui.http.errors import ApiError
+from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import has, t
 from naproxy_webui.office import history
 from naproxy_webui.office.office import office
@@ -39,10 +40,10 @@ def create_app(
     app.extensions["naproxy_control"] = Control(settings.control_socket)
     guard.install(app, settings, clock=clock, cost=cost)
     found = list(discover())
-    for _, blueprint in found:
+    for blueprint in found:
         app.register_blueprint(blueprint)
     static_files.install(app)
-    render.install(app, [page for page, _ in found])
+    render.install(app, [page for page in found if isinstance(page, Page)])
     history.install(app)
     headers.install(app)
     app.register_error_handler(ApiError, _refused)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from flask import Blueprint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A page; its title in the navigation is the text `nav.NAME`."""
+class Page(Blueprint):
+    """A page that people see; its title in the navigation is the text `nav.NAME`.
 
-    name: str
-    path: str
-    place: int | None = None
-    """Order in the navigation; None: it is not there."""
+    What only answers programs is a plain Blueprint.
+    """
+
+    def __init__(self, name: str, module: str, path: str, *, place: int | None = None) -> None:
+        """`place`: order in the navigation; None: it is not there."""
+        super().__init__(name, module)
+        self.path = path
+        self.place = place

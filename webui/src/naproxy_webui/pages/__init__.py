@@ -9,11 +9,9 @@ from collections.abc import Iterator
 
 from flask import Blueprint
 
-from naproxy_webui.http.page import Page
 
-
-def discover() -> Iterator[tuple[Page, Blueprint]]:
-    """Yield each page and each part of one, in the order of the navigation.
+def discover() -> Iterator[Blueprint]:
+    """Yield each page and each part of one, the pages in the order of the navigation.
 
     One that cannot be loaded is logged and left out: the others are still of use.
     """
@@ -22,7 +20,7 @@ def discover() -> Iterator[tuple[Page, Blueprint]]:
         try:
             page = importlib.import_module(module.name)
             if hasattr(page, "blueprint"):
-                found.append((page.PAGE, page.blueprint))
+                found.append(page.blueprint)
         except Exception:
             logging.getLogger(__name__).exception("the page %s cannot be loaded", module.name)
-    yield from sorted(found, key=lambda each: (each[0].place or 1000, each[0].name))
+    yield from sorted(found, key=lambda each: (getattr(each, "place", None) or 1000, each.name))

@@ -6,7 +6,7 @@ import time
 from http import HTTPStatus
 from typing import Any, Final
 
-from flask import Blueprint, current_app, g
+from flask import current_app, g
 from naproxy.api.shapes import array, boolean, choice, integer, nullable, number, obj, string
 from naproxy.core.words import LANGUAGES
 
@@ -21,8 +21,7 @@ from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.render import render
 
-PAGE = Page(name="account", path="/account")
-blueprint = Blueprint("account", __name__)
+blueprint = Page("account", __name__, "/account")
 
 PASSWORD: Final = string(minLength=1, maxLength=MOST)
 TOKEN_NAME: Final = string(

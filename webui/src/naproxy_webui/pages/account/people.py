@@ -13,10 +13,8 @@ from naproxy_webui.auth.passwords import MOST
 from naproxy_webui.auth.users import ROLES, User
 from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 
-PAGE = Page(name="people", path="/account")
 blueprint = Blueprint("people", __name__)
 
 USER: Final = obj(

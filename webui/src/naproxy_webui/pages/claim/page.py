@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from flask import Blueprint, Response, current_app, make_response, request
+from flask import Response, current_app, make_response, request
 
 from naproxy_webui.auth import claim, guard
 from naproxy_webui.auth.passwords import LEAST
@@ -14,8 +14,7 @@ from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import language, t
 from naproxy_webui.render import render
 
-PAGE = Page(name="claim", path="/claim")
-blueprint = Blueprint("claim", __name__)
+blueprint = Page("claim", __name__, "/claim")
 
 
 @blueprint.get("/claim")

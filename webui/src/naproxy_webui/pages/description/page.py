@@ -7,9 +7,7 @@ from typing import Any
 from flask import Blueprint, current_app
 
 from naproxy_webui.http.api import route
-from naproxy_webui.http.page import Page
 
-PAGE = Page(name="description", path="/api/openapi.json")
 blueprint = Blueprint("description", __name__)
 
 

@@ -11,9 +11,7 @@ from naproxy.api.shapes import boolean, obj
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.page import Page
 
-PAGE = Page(name="health", path="/api/health")
 blueprint = Blueprint("health", __name__)
 
 _KEPT: Final = "naproxy_health"

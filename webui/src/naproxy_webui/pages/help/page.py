@@ -8,14 +8,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from flask import Blueprint, abort
+from flask import abort
 from markupsafe import Markup
 
 from naproxy_webui.http.page import Page
 from naproxy_webui.render import render
 
-PAGE = Page(name="help", path="/help")
-blueprint = Blueprint("help", __name__)
+blueprint = Page("help", __name__, "/help")
 
 FOLDER: Final = Path(__file__).parents[2] / "help"
 

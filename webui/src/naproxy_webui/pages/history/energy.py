@@ -17,14 +17,12 @@ from naproxy.history.days import days
 from naproxy.history.read import costs, queries, timeline
 
 from naproxy_webui.http.api import route
-from naproxy_webui.http.page import Page
 from naproxy_webui.office.equipment import BOX, Equipment, equipment
 from naproxy_webui.office.history import history, looked_after_until_s
 from naproxy_webui.office.money import office_rates
 from naproxy_webui.office.ranges import RANGE, of_query, zone
 from naproxy_webui.pages.history.page import SERVER
 
-PAGE = Page(name="history_energy", path="/api/history/energy")
 blueprint = Blueprint("history_energy", __name__)
 
 MOST_HOURS: Final = 50

@@ -14,7 +14,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
-from flask import Blueprint, Response, current_app, request
+from flask import Response, current_app, request
 from naproxy.api.shapes import (
     ANY_OBJECT,
     array,
@@ -39,8 +39,7 @@ from naproxy_webui.office.history import history, looked_after_until_s, server_n
 from naproxy_webui.office.ranges import CALENDAR, RANGE, of_calendar, of_query, zone
 from naproxy_webui.render import render
 
-PAGE = Page(name="history", path="/history", place=20)
-blueprint = Blueprint("history", __name__)
+blueprint = Page("history", __name__, "/history", place=20)
 
 MOST_POINTS: Final = 1000
 """Of all meters together."""

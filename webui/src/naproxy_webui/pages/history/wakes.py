@@ -18,7 +18,6 @@ from naproxy.history.tables import rule_key
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import Equipment, Server, equipment
 from naproxy_webui.office.history import history, looked_after_until_s
@@ -37,7 +36,6 @@ from naproxy_webui.pages.history.page import (
     told_wake,
 )
 
-PAGE = Page(name="history_wakes", path="/api/history/wakes")
 blueprint = Blueprint("history_wakes", __name__)
 
 PREVIEW_S: Final = 30 * 86400

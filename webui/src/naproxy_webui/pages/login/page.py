@@ -6,7 +6,7 @@ import re
 from http import HTTPStatus
 from typing import Any
 
-from flask import Blueprint, Response, g, make_response, request
+from flask import Response, g, make_response, request
 from naproxy.api.shapes import boolean, obj
 
 from naproxy_webui.auth import guard
@@ -16,8 +16,7 @@ from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
 from naproxy_webui.render import render
 
-PAGE = Page(name="login", path="/login")
-blueprint = Blueprint("login", __name__)
+blueprint = Page("login", __name__, "/login")
 
 
 @blueprint.get("/login")

@@ -7,9 +7,7 @@ from naproxy.api.shapes import string
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
-from naproxy_webui.http.page import Page
 
-PAGE = Page(name="metrics", path="/metrics")
 blueprint = Blueprint("metrics", __name__)
 
 

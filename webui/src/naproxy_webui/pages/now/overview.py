@@ -14,13 +14,11 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import mount
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.history import history
 from naproxy_webui.pages.traffic.page import ENDS
 
-PAGE = Page(name="now_overview", path="/api/now/overview")
 blueprint = Blueprint("now_overview", __name__)
 
 FRESH_S: Final = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from flask import Blueprint, current_app
+from flask import current_app
 from naproxy.api.shapes import (
     ANY_OBJECT,
     array,
@@ -31,8 +31,7 @@ from naproxy_webui.pages.now import overview
 from naproxy_webui.pages.now.rates import Rates
 from naproxy_webui.render import render
 
-PAGE = Page(name="now", path="/", place=10)
-blueprint = Blueprint("now", __name__)
+blueprint = Page("now", __name__, "/", place=10)
 
 TIMEOUT_S: Final = 3.0
 """A page asks again a second later: better told soon that nobody answers."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from flask import Blueprint, Response, send_from_directory, url_for
+from flask import Response, send_from_directory, url_for
 
 from naproxy_webui.http.access import access
 from naproxy_webui.http.page import Page
@@ -18,8 +18,7 @@ from naproxy_webui.i18n.texts import language
 from naproxy_webui.office.office import office
 from naproxy_webui.render import render
 
-PAGE = Page(name="offline", path="/offline")
-blueprint = Blueprint("offline", __name__)
+blueprint = Page("offline", __name__, "/offline")
 
 NIGHT: Final = "#171b42"
 DAY: Final = "#eef1f8"

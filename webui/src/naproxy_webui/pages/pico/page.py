@@ -13,11 +13,9 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control, job_in_words
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import mount
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.pages.uploads.uploads import uploads
 
-PAGE = Page(name="pico", path="/api/pico")
 blueprint = Blueprint("pico", __name__)
 
 _KEEP: Final = ROUTES["pico.micropython"]

@@ -21,7 +21,6 @@ from naproxy.history.read.waits import paid
 from naproxy_webui.http.api import route
 from naproxy_webui.http.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
 from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.history import history
 from naproxy_webui.office.office import office, rates_said
@@ -30,7 +29,6 @@ from naproxy_webui.pages.savings.hindsights import hindsights, key_of
 from naproxy_webui.pages.savings.page import SCOPE, Scope, scope_of
 from naproxy_webui.pages.savings.saving import Believed, believed, shown, sums
 
-PAGE = Page(name="savings_hindsight", path="/api/savings/hindsight")
 blueprint = Blueprint("savings_hindsight", __name__)
 
 LEAST_DAYS: Final = 30

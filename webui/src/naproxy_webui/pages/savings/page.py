@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Any, Final
 
-from flask import Blueprint, Response
+from flask import Response
 from naproxy.api.shapes import (
     ANY_OBJECT,
     array,
@@ -39,8 +39,7 @@ from naproxy_webui.office.ranges import of_calendar, zone
 from naproxy_webui.pages.savings.saving import Believed, believed, shown, sums
 from naproxy_webui.render import render
 
-PAGE = Page(name="savings", path="/savings", place=30)
-blueprint = Blueprint("savings", __name__)
+blueprint = Page("savings", __name__, "/savings", place=30)
 
 ALL: Final = "all"
 HOUR_S: Final = 3600

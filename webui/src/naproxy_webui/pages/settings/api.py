@@ -11,7 +11,6 @@ from naproxy.history.read import patterns
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.mount import mount
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.history import history
@@ -19,7 +18,6 @@ from naproxy_webui.office.office import forget_office
 from naproxy_webui.office.ranges import zone
 from naproxy_webui.pages.settings.proposal import LEAST_REQUESTS, WEEKS, proposed
 
-PAGE = Page(name="settings_api", path="/api/settings")
 blueprint = Blueprint("settings_api", __name__)
 
 

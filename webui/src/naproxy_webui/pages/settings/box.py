@@ -16,11 +16,9 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import mount
-from naproxy_webui.http.page import Page
 from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.office import forget_office
 
-PAGE = Page(name="settings_box", path="/api/box/about")
 blueprint = Blueprint("settings_box", __name__)
 
 _FILE: Final = string(description="tar.gz")

@@ -15,13 +15,11 @@ from naproxy.core.reason import Reason
 
 from naproxy_webui.http.control import control, job_in_words
 from naproxy_webui.http.mount import mount
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.i18n.texts import t, texts_of
 from naproxy_webui.office import certificates, https
 from naproxy_webui.office.equipment import equipment
 
-PAGE = Page(name="settings_https", path="/api/certificates")
 blueprint = Blueprint("settings_https", __name__)
 
 _PART: Final = re.compile(r"(?<!\\),")

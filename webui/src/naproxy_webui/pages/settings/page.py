@@ -6,7 +6,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from flask import Blueprint, Response, abort, request
+from flask import Response, abort, request
 from naproxy.core.words import DEFAULT, LANGUAGES
 from naproxy.notify import channels
 
@@ -21,8 +21,7 @@ from naproxy_webui.pages.settings import https
 from naproxy_webui.pages.settings.fields import Form, form
 from naproxy_webui.render import render
 
-PAGE = Page(name="settings", path="/settings", place=50)
-blueprint = Blueprint("settings", __name__)
+blueprint = Page("settings", __name__, "/settings", place=50)
 
 SUBPAGES: Final = (
     ("sleep", "moon"),

@@ -22,11 +22,9 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import SERVER, mount
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.pages.setup.api import ADMIN, named
 
-PAGE = Page(name="agent", path="/agent")
 blueprint = Blueprint("agent", __name__)
 
 _PIN: Final = "pin"

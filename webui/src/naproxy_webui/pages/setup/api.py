@@ -26,14 +26,12 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control, in_words, job_in_words
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import SERVER, mount
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.office import forget_office
 from naproxy_webui.pages.setup import steps as setting_up
 from naproxy_webui.pages.setup.page import state
 from naproxy_webui.pages.setup.steps import Changes, put
 
-PAGE = Page(name="setup_api", path="/api/setup")
 blueprint = Blueprint("setup_api", __name__)
 
 ADMIN: Final[dict[str, Any]] = {

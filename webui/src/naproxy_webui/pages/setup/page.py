@@ -9,7 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
-from flask import Blueprint, Response, abort, current_app, g, redirect, request
+from flask import Response, abort, current_app, g, redirect, request
 
 from naproxy_webui.http.access import access
 from naproxy_webui.http.control import control
@@ -20,8 +20,7 @@ from naproxy_webui.pages.settings.fields import Field, form
 from naproxy_webui.pages.setup.steps import AGAIN, STEPS, WAYS
 from naproxy_webui.render import render
 
-PAGE = Page(name="setup", path="/setup")
-blueprint = Blueprint("setup", __name__)
+blueprint = Page("setup", __name__, "/setup")
 
 _DONE: Final = "naproxy_setup_done"
 _TIMEOUT_S: Final = 3.0

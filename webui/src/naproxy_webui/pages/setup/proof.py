@@ -12,13 +12,11 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control, in_words, job_in_words
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import SERVER, mount
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import commissioned
 from naproxy_webui.pages.setup.api import ADMIN, SAVED, configuration, known, meant, named
 
-PAGE = Page(name="setup_proof", path="/api/setup/proof")
 blueprint = Blueprint("setup_proof", __name__)
 
 # Letting the box in

@@ -14,12 +14,10 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import SERVER
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import language, t
 from naproxy_webui.pages.setup.api import ADMIN, configuration, known, meant, write
 from naproxy_webui.pages.setup.steps import put
 
-PAGE = Page(name="setup_services", path="/api/setup/services")
 blueprint = Blueprint("setup_services", __name__)
 
 CHOICES: Final = ("never", "used", "ignore")

@@ -28,14 +28,12 @@ from naproxy_webui.http.api import json_response, route
 from naproxy_webui.http.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import language, t
 from naproxy_webui.office.ranges import utc_offset
 from naproxy_webui.options import Settings
 from naproxy_webui.pages.traffic.estimates import Progress, Question, estimates
 from naproxy_webui.pages.uploads.uploads import KINDS, LEAVE_FREE_BYTES, uploads
 
-PAGE = Page(name="traffic_estimate", path="/api/traffic/estimate")
 blueprint = Blueprint("traffic_estimate", __name__)
 
 _SPACE: Final = 2

@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 from typing import Any, Final
 
-from flask import Blueprint
 from naproxy.api.shapes import array, choice, integer, nullable, number, obj, string
 from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass
@@ -28,8 +27,7 @@ from naproxy_webui.office.ranges import RANGE, of_query, zone
 from naproxy_webui.pages.uploads.uploads import KINDS
 from naproxy_webui.render import render
 
-PAGE = Page(name="traffic", path="/traffic", place=40)
-blueprint = Blueprint("traffic", __name__)
+blueprint = Page("traffic", __name__, "/traffic", place=40)
 
 RANGES_DAYS: Final = (7, 30, 90, 400)
 MOST_BARS: Final = 92

@@ -5,7 +5,6 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
-from flask import Blueprint
 from naproxy.api.shapes import obj, string
 from naproxy.api.table import ROUTES
 
@@ -18,8 +17,7 @@ from naproxy_webui.i18n.texts import t
 from naproxy_webui.pages.uploads.uploads import uploads
 from naproxy_webui.render import render
 
-PAGE = Page(name="update", path="/update", place=60)
-blueprint = Blueprint("update", __name__)
+blueprint = Page("update", __name__, "/update", place=60)
 
 _CHECK: Final = ROUTES["update.check"]
 

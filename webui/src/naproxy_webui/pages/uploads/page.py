@@ -10,11 +10,9 @@ from naproxy.api.shapes import boolean, choice, integer, obj, string
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError
-from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.pages.uploads.uploads import KINDS, PIECE_BYTES, Upload, uploads
 
-PAGE = Page(name="uploads", path="/api/uploads")
 blueprint = Blueprint("uploads", __name__)
 
 _UPLOAD = obj(
