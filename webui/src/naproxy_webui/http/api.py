@@ -2,7 +2,7 @@
 
     @route(blueprint, "GET", "/api/history/power",
            query={"meter": string(), "from_s": number(minimum=0)}, needed=("meter",),
-           answer=obj({"points": array(number())}))
+           answer=obj(points=array(number())))
     def power(query: dict[str, Any]) -> Any:
         ...
 

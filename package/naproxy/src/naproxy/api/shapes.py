@@ -27,11 +27,21 @@ class ShapeError(WrongError):
         self.where = where or None
 
 
-def obj(properties: Mapping[str, Shape], *, optional: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the shape of an object with exactly these keys, all needed but `optional` ones."""
+def obj(
+    properties: Mapping[str, Shape] | None = None,
+    /,
+    *,
+    optional: tuple[str, ...] = (),
+    **named: Shape,
+) -> dict[str, Any]:
+    """Return the shape of an object with exactly these keys, all needed but `optional` ones.
+
+    A key that is a keyword of Python is given in `properties`.
+    """
+    properties = {**(properties or {}), **named}
     return {
         "type": "object",
-        "properties": dict(properties),
+        "properties": properties,
         "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
     }

@@ -30,34 +30,28 @@ TOKEN_NAME: Final = string(
     pattern="^[^\\x00-\\x1f\\x7f-\\x9f]+$",
     description="Letters, digits and signs that can be printed",
 )
-OK: Final = obj({"ok": boolean()})
+OK: Final = obj(ok=boolean())
 SESSION: Final = obj(
-    {
-        "id": integer(),
-        "address": string(),
-        "agent": string(),
-        "since_s": number(description="Epoch seconds"),
-        "seen_s": number(description="Epoch seconds"),
-        "this": boolean(description="Whether it is the one that asks"),
-    }
+    id=integer(),
+    address=string(),
+    agent=string(),
+    since_s=number(description="Epoch seconds"),
+    seen_s=number(description="Epoch seconds"),
+    this=boolean(description="Whether it is the one that asks"),
 )
 TOKEN: Final = obj(
-    {
-        "id": integer(),
-        "name": string(),
-        "scope": choice(*SCOPES),
-        "created_s": number(description="Epoch seconds"),
-        "used_s": nullable(number(description="Epoch seconds, to a day")),
-    }
+    id=integer(),
+    name=string(),
+    scope=choice(*SCOPES),
+    created_s=number(description="Epoch seconds"),
+    used_s=nullable(number(description="Epoch seconds, to a day")),
 )
 ACCOUNT: Final = obj(
-    {
-        "name": string(),
-        "role": choice(*ROLES),
-        "language": nullable(choice(*LANGUAGES)),
-        "sessions": array(SESSION),
-        "tokens": array(TOKEN),
-    }
+    name=string(),
+    role=choice(*ROLES),
+    language=nullable(choice(*LANGUAGES)),
+    sessions=array(SESSION),
+    tokens=array(TOKEN),
 )
 
 
@@ -93,7 +87,7 @@ def account() -> Any:
     blueprint,
     "PUT",
     "/api/account/password",
-    body=obj({"current": PASSWORD, "password": PASSWORD}),
+    body=obj(current=PASSWORD, password=PASSWORD),
     answer=OK,
     role="viewer",
     scope="session",
@@ -117,7 +111,7 @@ def change_password(body: dict[str, Any]) -> Any:
     blueprint,
     "PUT",
     "/api/account/language",
-    body=obj({"language": nullable(choice(*LANGUAGES))}),
+    body=obj(language=nullable(choice(*LANGUAGES))),
     answer=OK,
     role="viewer",
     scope="session",
@@ -154,8 +148,8 @@ def end_sessions() -> Any:
     blueprint,
     "POST",
     "/api/account/tokens",
-    body=obj({"name": TOKEN_NAME, "scope": choice(*SCOPES)}),
-    answer=obj({"token": TOKEN, "secret": string()}),
+    body=obj(name=TOKEN_NAME, scope=choice(*SCOPES)),
+    answer=obj(token=TOKEN, secret=string()),
     status=HTTPStatus.CREATED,
     role="viewer",
     scope="session",

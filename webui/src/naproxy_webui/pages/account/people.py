@@ -18,23 +18,21 @@ from naproxy_webui.i18n.texts import t
 blueprint = Blueprint("people", __name__)
 
 USER: Final = obj(
-    {
-        "id": integer(),
-        "name": string(),
-        "role": choice(*ROLES),
-        "created_s": number(description="Epoch seconds"),
-        "this": boolean(description="Whether it is the one who asks"),
-    }
+    id=integer(),
+    name=string(),
+    role=choice(*ROLES),
+    created_s=number(description="Epoch seconds"),
+    this=boolean(description="Whether it is the one who asks"),
 )
 PASSWORD: Final = string(minLength=1, maxLength=MOST)
-OK: Final = obj({"ok": boolean()})
+OK: Final = obj(ok=boolean())
 
 
 @route(
     blueprint,
     "GET",
     "/api/users",
-    answer=obj({"users": array(USER)}),
+    answer=obj(users=array(USER)),
     role="admin",
     scope="session",
 )
@@ -47,9 +45,7 @@ def users() -> Any:
     blueprint,
     "POST",
     "/api/users",
-    body=obj(
-        {"name": string(minLength=1, maxLength=40), "password": PASSWORD, "role": choice(*ROLES)}
-    ),
+    body=obj(name=string(minLength=1, maxLength=40), password=PASSWORD, role=choice(*ROLES)),
     answer=USER,
     status=HTTPStatus.CREATED,
     scope="session",
@@ -63,7 +59,7 @@ def add(body: dict[str, Any]) -> Any:
     blueprint,
     "PATCH",
     "/api/users/<int(max=2147483647):number>",
-    body=obj({"role": choice(*ROLES), "password": PASSWORD}, optional=("role", "password")),
+    body=obj(role=choice(*ROLES), password=PASSWORD, optional=("role", "password")),
     answer=USER,
     scope="session",
 )

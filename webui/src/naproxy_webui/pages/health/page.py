@@ -21,7 +21,7 @@ _KEPT: Final = "naproxy_health"
     blueprint,
     "GET",
     "/api/health",
-    answer=obj({"ok": boolean(), "controller": boolean()}),
+    answer=obj(ok=boolean(), controller=boolean()),
     open=True,
 )
 def health() -> Any:

@@ -50,24 +50,22 @@ _SUM: Final = {
     query={**RANGE, "server": SERVER},
     needed=("from_s", "to_s", "server"),
     answer=obj(
-        {
-            "unit": choice("hour", "day", "month"),
-            "measured": boolean(description="Whether the server has a meter at all"),
-            "estimated": boolean(description="Whether that meter only estimates"),
-            "price_per_kwh": nullable(number()),
-            "days": array(
-                obj(
-                    {
-                        "day": string(),
-                        "start_s": number(),
-                        "end_s": number(),
-                        **_SUM,
-                        "parts": nullable(obj({part: number() for part in costs.PARTS})),
-                    }
-                )
-            ),
-            "total": obj(_SUM),
-        }
+        unit=choice("hour", "day", "month"),
+        measured=boolean(description="Whether the server has a meter at all"),
+        estimated=boolean(description="Whether that meter only estimates"),
+        price_per_kwh=nullable(number()),
+        days=array(
+            obj(
+                {
+                    "day": string(),
+                    "start_s": number(),
+                    "end_s": number(),
+                    **_SUM,
+                    "parts": nullable(obj({part: number() for part in costs.PARTS})),
+                }
+            )
+        ),
+        total=obj(_SUM),
     ),
 )
 def energy(query: dict[str, Any]) -> Any:

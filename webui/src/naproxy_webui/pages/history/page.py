@@ -108,15 +108,13 @@ def page() -> str:
     "/api/history/range",
     query=CALENDAR,
     answer=obj(
-        {
-            "from_s": number(),
-            "to_s": number(),
-            "view": nullable(choice(*VIEWS)),
-            "day": nullable(string()),
-            "previous": nullable(string()),
-            "next": nullable(string()),
-            "now_s": number(),
-        }
+        from_s=number(),
+        to_s=number(),
+        view=nullable(choice(*VIEWS)),
+        day=nullable(string()),
+        previous=nullable(string()),
+        next=nullable(string()),
+        now_s=number(),
     ),
 )
 def range_(query: dict[str, Any]) -> Any:
@@ -135,21 +133,17 @@ def range_(query: dict[str, Any]) -> Any:
     query=RANGE,
     needed=("from_s", "to_s"),
     answer=obj(
-        {
-            "meters": array(
-                obj(
-                    {
-                        "id": string(),
-                        "of": nullable(string()),
-                        "estimated": boolean(),
-                        "tier": choice(*queries.TIERS),
-                        "step_s": integer(),
-                        "points": array(array(number(), minItems=4, maxItems=4)),
-                        "gaps": array(array(number(), minItems=2, maxItems=2)),
-                    }
-                )
+        meters=array(
+            obj(
+                id=string(),
+                of=nullable(string()),
+                estimated=boolean(),
+                tier=choice(*queries.TIERS),
+                step_s=integer(),
+                points=array(array(number(), minItems=4, maxItems=4)),
+                gaps=array(array(number(), minItems=2, maxItems=2)),
             )
-        }
+        )
     ),
 )
 def power(query: dict[str, Any]) -> Any:
@@ -192,33 +186,27 @@ def power(query: dict[str, Any]) -> Any:
     query={**RANGE, "server": SERVER},
     needed=("from_s", "to_s", "server"),
     answer=obj(
-        {
-            "exact": boolean(),
-            "changes": integer(),
-            "until_s": number(),
-            "stretches": array(
-                obj(
-                    {
-                        "id": integer(),
-                        "t_s": number(),
-                        "end_s": number(),
-                        "state": string(),
-                        "words": WORDS,
-                        "wake": nullable(WAKE),
-                    }
-                )
-            ),
-            "parts": array(
-                obj(
-                    {
-                        "t_s": number(),
-                        "end_s": number(),
-                        "changes": integer(),
-                        "seconds": {"type": "object", "additionalProperties": number()},
-                    }
-                )
-            ),
-        }
+        exact=boolean(),
+        changes=integer(),
+        until_s=number(),
+        stretches=array(
+            obj(
+                id=integer(),
+                t_s=number(),
+                end_s=number(),
+                state=string(),
+                words=WORDS,
+                wake=nullable(WAKE),
+            )
+        ),
+        parts=array(
+            obj(
+                t_s=number(),
+                end_s=number(),
+                changes=integer(),
+                seconds={"type": "object", "additionalProperties": number()},
+            )
+        ),
     ),
 )
 def states(query: dict[str, Any]) -> Any:
@@ -251,12 +239,7 @@ def states(query: dict[str, Any]) -> Any:
     "/api/history/transitions",
     query={**RANGE, "server": SERVER, "cursor": CURSOR, "limit": LIMIT},
     needed=("from_s", "to_s", "server"),
-    answer=obj(
-        {
-            "rows": array(obj({**TRANSITION, "wake": nullable(WAKE)})),
-            "next": nullable(string()),
-        }
-    ),
+    answer=obj(rows=array(obj({**TRANSITION, "wake": nullable(WAKE)})), next=nullable(string())),
 )
 def transitions(query: dict[str, Any]) -> Any:
     """Changes of a server's state with their reasons and who caused them, newest first."""
@@ -293,20 +276,8 @@ def told_wake(wake: dict[str, Any] | None) -> dict[str, Any] | None:
     query={**RANGE, "server": SERVER, "cursor": CURSOR, "limit": LIMIT},
     needed=("from_s", "to_s"),
     answer=obj(
-        {
-            "rows": array(
-                obj(
-                    {
-                        "id": integer(),
-                        "t_s": number(),
-                        "server": string(),
-                        "sleep": integer(),
-                        "words": WORDS,
-                    }
-                )
-            ),
-            "next": nullable(string()),
-        }
+        rows=array(obj(id=integer(), t_s=number(), server=string(), sleep=integer(), words=WORDS)),
+        next=nullable(string()),
     ),
 )
 def decisions(query: dict[str, Any]) -> Any:

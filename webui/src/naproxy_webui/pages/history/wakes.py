@@ -43,9 +43,7 @@ MOST_RANGE_S: Final = 31 * 86400
 """What wakes cost is only found out for so long: it reads every minute."""
 
 KIND: Final = choice(*ledger.KINDS)
-COUNTS: Final = obj(
-    {"distinct": integer(), "most": array(obj({"key": string(), "wakes": integer()}))}
-)
+COUNTS: Final = obj(distinct=integer(), most=array(obj(key=string(), wakes=integer())))
 RULE: Final = {
     "kind": KIND,
     "text": string(minLength=1, maxLength=wakerules.MOST_BYTES),
@@ -56,12 +54,10 @@ BY: Final = choice(*ledger.KEYS)
 CLASSES: Final = obj({name: integer() for name in SEARCHES["class"]})
 RULED: Final = nullable(integer(description="Number in /api/history/rules of what decides now"))
 DID: Final = obj(
-    {
-        "since_s": number(description="When counting began"),
-        "last_s": nullable(number(description="The last refusal")),
-        "refused": integer(description="Requests, while a server slept"),
-        "sleeps": integer(description="In how many sleeps: at most so many wakes were prevented"),
-    }
+    since_s=number(description="When counting began"),
+    last_s=nullable(number(description="The last refusal")),
+    refused=integer(description="Requests, while a server slept"),
+    sleeps=integer(description="In how many sleeps: at most so many wakes were prevented"),
 )
 TALLY: Final = {
     "wakes": integer(),
@@ -91,10 +87,8 @@ TALLY: Final = {
     },
     needed=("from_s", "to_s"),
     answer=obj(
-        {
-            "rows": array(obj({**WAKE["properties"], "ruled": RULED}, optional=("packets",))),
-            "next": nullable(string()),
-        }
+        rows=array(obj({**WAKE["properties"], "ruled": RULED}, optional=("packets",))),
+        next=nullable(string()),
     ),
 )
 def wakes(query: dict[str, Any]) -> Any:
@@ -117,25 +111,23 @@ def wakes(query: dict[str, Any]) -> Any:
     query={**RANGE, "server": SERVER, "by": BY},
     needed=("from_s", "to_s", "server", "by"),
     answer=obj(
-        {
-            "wakes": integer(),
-            "measured": boolean(),
-            "groups": array(
-                obj(
-                    {
-                        "kind": BY,
-                        "key": string(),
-                        "last_s": number(),
-                        "every_s": nullable(number()),
-                        **TALLY,
-                        "classes": CLASSES,
-                        "rule": nullable(string()),
-                        "why_not": nullable(string()),
-                        "ruled": RULED,
-                    }
-                )
-            ),
-        }
+        wakes=integer(),
+        measured=boolean(),
+        groups=array(
+            obj(
+                {
+                    "kind": BY,
+                    "key": string(),
+                    "last_s": number(),
+                    "every_s": nullable(number()),
+                    **TALLY,
+                    "classes": CLASSES,
+                    "rule": nullable(string()),
+                    "why_not": nullable(string()),
+                    "ruled": RULED,
+                }
+            )
+        ),
     ),
 )
 def wakers(query: dict[str, Any]) -> Any:
@@ -184,7 +176,7 @@ def _group(
     "/api/history/hours",
     query={**RANGE, "server": SERVER},
     needed=("from_s", "to_s", "server"),
-    answer=obj({"wakes": integer(), "hours": array(CLASSES, minItems=24, maxItems=24)}),
+    answer=obj(wakes=integer(), hours=array(CLASSES, minItems=24, maxItems=24)),
 )
 def hours(query: dict[str, Any]) -> Any:
     """At which hours of the office's day requests woke a server, by class.
@@ -260,11 +252,7 @@ def _counts(counter: Counter[str]) -> dict[str, Any]:
     query={name: string(maxLength=400) for name in ledger.KINDS},
     needed=ledger.KINDS,
     answer=obj(
-        {
-            "suggestions": array(
-                obj({"kind": KIND, "text": nullable(string()), "why_not": nullable(string())})
-            )
-        }
+        suggestions=array(obj(kind=KIND, text=nullable(string()), why_not=nullable(string())))
     ),
 )
 def suggestions(query: dict[str, Any]) -> Any:
@@ -370,7 +358,7 @@ def _treat_as(server: Server, kind: str, text: str, matched: Sequence[dict[str, 
     blueprint,
     "GET",
     "/api/history/rules",
-    answer=obj({"rules": array(obj(RULE)), "did": array(nullable(DID)), "most": integer()}),
+    answer=obj(rules=array(obj(RULE)), did=array(nullable(DID)), most=integer()),
 )
 def rules() -> Any:
     """The rules there are, in their order: the first that matches decides."""
@@ -398,8 +386,8 @@ def _did(known: Equipment) -> list[dict[str, Any] | None]:
     blueprint,
     "POST",
     "/api/history/rules",
-    body=obj({"server": SERVER, "kind": KIND, "text": RULE["text"]}),
-    answer=obj({"rule": obj(RULE)}),
+    body=obj(server=SERVER, kind=KIND, text=RULE["text"]),
+    answer=obj(rule=obj(RULE)),
     status=HTTPStatus.CREATED,
     refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY),
 )
@@ -426,7 +414,7 @@ def make(body: dict[str, Any]) -> Any:
     "DELETE",
     "/api/history/rules",
     body=obj(RULE),
-    answer=obj({"rules": array(obj(RULE)), "did": array(nullable(DID))}),
+    answer=obj(rules=array(obj(RULE)), did=array(nullable(DID))),
     refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
 def remove(body: dict[str, Any]) -> Any:

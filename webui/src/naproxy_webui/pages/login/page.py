@@ -43,9 +43,7 @@ def log_in() -> Response:
     return guard.log_in(user, guard.redirect_to(goal))
 
 
-@route(
-    blueprint, "POST", "/api/logout", answer=obj({"ok": boolean()}), role="viewer", scope="session"
-)
+@route(blueprint, "POST", "/api/logout", answer=obj(ok=boolean()), role="viewer", scope="session")
 def log_out() -> Any:
     """End this session."""
     return guard.log_out(json_response({"ok": True}))

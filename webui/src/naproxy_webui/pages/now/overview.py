@@ -27,35 +27,22 @@ TIMEOUT_S: Final = 3.0
 
 LINES: Final = array(
     obj(
-        {
-            "name": string(),
-            "done": boolean(),
-            "words": string(),
-            "server": nullable(string(description="the first that it is to do for")),
-            "dismissed": boolean(),
-        }
+        name=string(),
+        done=boolean(),
+        words=string(),
+        server=nullable(string(description="the first that it is to do for")),
+        dismissed=boolean(),
     )
 )
-AMOUNT: Final = obj({"net_j": number(), "money": nullable(number())})
+AMOUNT: Final = obj(net_j=number(), money=nullable(number()))
 SAVED: Final = obj(
-    {
-        "from_s": number(),
-        "kind": choice("none", "measured", "mixed", "modelled", "estimated"),
-        "net_j": number(),
-        "money": nullable(number()),
-        "promises": array(
-            obj(
-                {
-                    "server": string(),
-                    "requests": integer(),
-                    "delayed": integer(),
-                    "allowed": integer(),
-                }
-            )
-        ),
-        "forecast": nullable(obj({"days": integer(), "month": AMOUNT, "year": AMOUNT})),
-        "no_forecast": nullable(string()),
-    }
+    from_s=number(),
+    kind=choice("none", "measured", "mixed", "modelled", "estimated"),
+    net_j=number(),
+    money=nullable(number()),
+    promises=array(obj(server=string(), requests=integer(), delayed=integer(), allowed=integer())),
+    forecast=nullable(obj(days=integer(), month=AMOUNT, year=AMOUNT)),
+    no_forecast=nullable(string()),
 )
 ROW: Final = obj(
     {
@@ -146,7 +133,7 @@ for _name, _path in (
     ("checklist", "/api/now/checklist"),
     ("checklist.dismiss", "/api/now/checklist/<line>"),
 ):
-    mount(blueprint, _name, _path, answer=obj({"lines": LINES}), then=_told)
+    mount(blueprint, _name, _path, answer=obj(lines=LINES), then=_told)
 
 
 @route(
@@ -156,20 +143,18 @@ for _name, _path in (
     query={"since_s": number(minimum=0)},
     needed=("since_s",),
     answer=obj(
-        {
-            "now_s": number(),
-            "rows": array(ROW),
-            "counts": array(
-                obj(
-                    {
-                        "server": string(),
-                        "class": string(),
-                        "end": choice(*ENDS),
-                        "count": integer(description="since the controller started"),
-                    }
-                )
-            ),
-        }
+        now_s=number(),
+        rows=array(ROW),
+        counts=array(
+            obj(
+                {
+                    "server": string(),
+                    "class": string(),
+                    "end": choice(*ENDS),
+                    "count": integer(description="since the controller started"),
+                }
+            )
+        ),
     ),
 )
 def log(query: dict[str, Any]) -> Any:

@@ -40,90 +40,72 @@ WOKEN_S: Final = 2.0
 REPORT_S: Final = 300.0
 
 SERVER: Final = obj(
-    {
-        "id": string(),
-        "state": string(),
-        "since_s": number(),
-        "why": array(string()),
-        "alert": nullable(string()),
-        "mode": choice("auto", "awake"),
-        "mode_until_s": nullable(number()),
-        "held": integer(description="requests that wait for it now"),
-        "eta_s": nullable(number(description="until it is up, while it wakes")),
-        "wake_s": nullable(number(description="how long waking took, measured")),
-        "armed": boolean(),
-        "waits": boolean(description="for the first visitor through the box: `live` ends that"),
-        "tripped": boolean(description="it did not wake once: `arm` lets it sleep again"),
-        "commissioning": nullable(
-            obj({"phase": string(), "cycle": integer(), "cycles": integer()})
-        ),
-        "decision": array(string()),
-        "would_sleep": boolean(),
-        "inhibitors": array(string(description="what keeps it awake whatever was decided")),
-        "appointments": array(
-            obj({"t_s": number(), "name": string()}),
-        ),
-        "engines": array(
-            obj(
-                {
-                    "name": string(),
-                    "refused_since_s": nullable(number()),
-                    "let_in_s": nullable(number(description="when it woke the server to crawl")),
-                }
-            )
-        ),
-        "sleeps_itself": nullable(string(description="`leave` leaves that to it")),
-        "calendar": nullable(
-            obj(
-                {
-                    "events": array(obj({"t_s": number(), "end_s": number(), "name": string()})),
-                    "problem": nullable(string(description="why it could not be read")),
-                }
-            )
-        ),
-        "power": nullable(
-            obj(
-                {
-                    "meter": string(),
-                    "power_w": nullable(number()),
-                    "estimated": boolean(),
-                    "age_s": nullable(number()),
-                    "problem": nullable(string()),
-                }
-            )
-        ),
-        "always_on": nullable(
-            obj({"w": number(), "measured": boolean(description="by its commissioning")})
-        ),
-        "past": nullable(string(description="how visitors come past the box: it is not armed")),
-        "around": integer(description="visits today that did not come through the box"),
-        "serves": array(
-            string(description="what it does that its sleep would end: the office is to choose")
-        ),
-        "requests": obj({"window_s": number(), "by_class": ANY_OBJECT}),
-        "woken": nullable(ANY_OBJECT),
-        "seconds": array(array(number(description="time, watts: each second measured"))),
-        "bands": nullable(array(obj({"from_s": number(), "to_s": number(), "state": string()}))),
-    }
+    id=string(),
+    state=string(),
+    since_s=number(),
+    why=array(string()),
+    alert=nullable(string()),
+    mode=choice("auto", "awake"),
+    mode_until_s=nullable(number()),
+    held=integer(description="requests that wait for it now"),
+    eta_s=nullable(number(description="until it is up, while it wakes")),
+    wake_s=nullable(number(description="how long waking took, measured")),
+    armed=boolean(),
+    waits=boolean(description="for the first visitor through the box: `live` ends that"),
+    tripped=boolean(description="it did not wake once: `arm` lets it sleep again"),
+    commissioning=nullable(obj(phase=string(), cycle=integer(), cycles=integer())),
+    decision=array(string()),
+    would_sleep=boolean(),
+    inhibitors=array(string(description="what keeps it awake whatever was decided")),
+    appointments=array(obj(t_s=number(), name=string())),
+    engines=array(
+        obj(
+            name=string(),
+            refused_since_s=nullable(number()),
+            let_in_s=nullable(number(description="when it woke the server to crawl")),
+        )
+    ),
+    sleeps_itself=nullable(string(description="`leave` leaves that to it")),
+    calendar=nullable(
+        obj(
+            events=array(obj(t_s=number(), end_s=number(), name=string())),
+            problem=nullable(string(description="why it could not be read")),
+        )
+    ),
+    power=nullable(
+        obj(
+            meter=string(),
+            power_w=nullable(number()),
+            estimated=boolean(),
+            age_s=nullable(number()),
+            problem=nullable(string()),
+        )
+    ),
+    always_on=nullable(obj(w=number(), measured=boolean(description="by its commissioning"))),
+    past=nullable(string(description="how visitors come past the box: it is not armed")),
+    around=integer(description="visits today that did not come through the box"),
+    serves=array(
+        string(description="what it does that its sleep would end: the office is to choose")
+    ),
+    requests=obj(window_s=number(), by_class=ANY_OBJECT),
+    woken=nullable(ANY_OBJECT),
+    seconds=array(array(number(description="time, watts: each second measured"))),
+    bands=nullable(array(obj(from_s=number(), to_s=number(), state=string()))),
 )
 NOW: Final = obj(
-    {
-        "controller": boolean(),
-        "error": nullable(string()),
-        "now_s": number(),
-        "history_error": nullable(string()),
-        "settings_refused": nullable(string(description="why the file's are not used")),
-        "https": array(obj({"kind": choice("warn", "bad"), "words": string()})),
-        "servers": array(SERVER),
-    }
+    controller=boolean(),
+    error=nullable(string()),
+    now_s=number(),
+    history_error=nullable(string()),
+    settings_refused=nullable(string(description="why the file's are not used")),
+    https=array(obj(kind=choice("warn", "bad"), words=string())),
+    servers=array(SERVER),
 )
 BOX: Final = obj(
-    {
-        "controller": boolean(),
-        "history_error": nullable(string()),
-        "settings_refused": nullable(string(description="why the file's are not used")),
-        "servers": array(obj({"id": string(), "state": string(), "alert": nullable(string())})),
-    }
+    controller=boolean(),
+    history_error=nullable(string()),
+    settings_refused=nullable(string(description="why the file's are not used")),
+    servers=array(obj(id=string(), state=string(), alert=nullable(string()))),
 )
 
 

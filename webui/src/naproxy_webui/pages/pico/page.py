@@ -31,7 +31,7 @@ for _job in ("install", "calibrate"):
     blueprint,
     "PUT",
     "/api/pico/micropython",
-    body=obj({"upload": string(minLength=1, maxLength=100)}),
+    body=obj(upload=string(minLength=1, maxLength=100)),
     answer=_KEEP.answer,
     role="admin",
     scope="session",

@@ -46,15 +46,13 @@ OTHERS: Final = {
 """What another server or another promise may be; what is left out is as it is."""
 
 STATE: Final = obj(
-    {
-        "state": choice(NONE, RUNNING, DONE, FAILED, CANCELLED),
-        "share": number(),
-        "why": nullable(choice(*WHY)),
-        "busy": {"type": "boolean"},
-        "fresh": {"type": "boolean"},
-        "question": ANY_OBJECT,
-        "found": nullable(ANY_OBJECT),
-    }
+    state=choice(NONE, RUNNING, DONE, FAILED, CANCELLED),
+    share=number(),
+    why=nullable(choice(*WHY)),
+    busy={"type": "boolean"},
+    fresh={"type": "boolean"},
+    question=ANY_OBJECT,
+    found=nullable(ANY_OBJECT),
 )
 
 

@@ -68,7 +68,7 @@ SUMS: Final = obj(
         "switches": integer(),
     }
 )
-WORTH: Final = obj({"money": nullable(number()), "co2_g": nullable(number())})
+WORTH: Final = obj(money=nullable(number()), co2_g=nullable(number()))
 WORTHS: Final = ("always_worth", "used_worth", "box_worth", "gross_worth", "net_worth")
 POLICIES: Final = (
     *("teacher", "thesis", "timeout-30s", "timeout-1m", "timeout-2m", "timeout-5m"),
@@ -159,7 +159,7 @@ def page() -> str:
             "total": SUMS,
             **dict.fromkeys(WORTHS, WORTH),
             "priced_since_s": nullable(number(description="No price is known for before")),
-            "parts": array(obj({"from_s": integer(), "to_s": integer(), "sums": SUMS})),
+            "parts": array(obj(from_s=integer(), to_s=integer(), sums=SUMS)),
             "assumed": ANY_OBJECT,
         }
     ),
@@ -242,23 +242,19 @@ def assumed(what: Believed, from_s: float, to_s: float, found: Saved) -> dict[st
     query=SCOPE,
     needed=("server",),
     answer=obj(
-        {
-            "from_s": integer(),
-            "to_s": integer(),
-            "requests": integer(),
-            "delayed": integer(),
-            "allowed": integer(),
-            "promise": obj({"fraction": number(), "delta_s": number()}),
-            "waits_since_s": number(),
-            "waits": integer(),
-            "unknown": integer(),
-            "longest_s": nullable(number()),
-            "longest_t_s": nullable(number()),
-            "median_s": nullable(number()),
-            "buckets": array(
-                obj({"from_s": number(), "to_s": nullable(number()), "count": integer()})
-            ),
-        }
+        from_s=integer(),
+        to_s=integer(),
+        requests=integer(),
+        delayed=integer(),
+        allowed=integer(),
+        promise=obj(fraction=number(), delta_s=number()),
+        waits_since_s=number(),
+        waits=integer(),
+        unknown=integer(),
+        longest_s=nullable(number()),
+        longest_t_s=nullable(number()),
+        median_s=nullable(number()),
+        buckets=array(obj(from_s=number(), to_s=nullable(number()), count=integer())),
     ),
 )
 def paid_(query: dict[str, Any]) -> Any:

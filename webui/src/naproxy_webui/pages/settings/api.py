@@ -35,12 +35,8 @@ def _changed(done: Any) -> Any:
     query={"server": string(minLength=1, maxLength=64)},
     needed=("server",),
     answer=obj(
-        {
-            "days": nullable(
-                array(array(array(integer(description="minutes of the day: begin, end"))))
-            ),
-            "weeks": integer(description="how many were watched"),
-        }
+        days=nullable(array(array(array(integer(description="minutes of the day: begin, end"))))),
+        weeks=integer(description="how many were watched"),
     ),
     refusals=(503,),
 )

@@ -81,7 +81,7 @@ mount(
     blueprint,
     "certificates",
     "/api/certificates",
-    answer=obj({"certificates": array(obj(_ONE))}),
+    answer=obj(certificates=array(obj(_ONE))),
     then=lambda said: {"certificates": [_one(each) for each in said["certificates"]]},
 )
 mount(

@@ -75,11 +75,9 @@ def _new_key() -> str:
     "/api/setup/agent",
     body=obj(SERVER, optional=("server",)),
     answer=obj(
-        {
-            "script": nullable(string(description="null: this page came by HTTP, or has no pin")),
-            "sha256": string(description="of the program"),
-            "left_s": integer(description="how long the code is good"),
-        }
+        script=nullable(string(description="null: this page came by HTTP, or has no pin")),
+        sha256=string(description="of the program"),
+        left_s=integer(description="how long the code is good"),
     ),
     **{**ADMIN, "scope": "session"},
 )
@@ -103,7 +101,7 @@ mount(
     "server.agent",
     "/api/setup/agent",
     server=named,
-    answer=obj({"state": ROUTES["server.agent"].answer["properties"]["state"]}),
+    answer=obj(state=ROUTES["server.agent"].answer["properties"]["state"]),
 )
 mount(blueprint, "server.agent.key", "/api/setup/agent/key", server=named)
 

@@ -38,7 +38,7 @@ ADMIN: Final[dict[str, Any]] = {
     "role": "admin",
     "refusals": (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE),
 }
-SAVED: Final = obj({"server": nullable(string())})
+SAVED: Final = obj(server=nullable(string()))
 WATTS: Final = number(minimum=0, maximum=1000)
 
 
@@ -55,7 +55,7 @@ def where() -> Any:
     blueprint,
     "PUT",
     "/api/setup",
-    body=obj({"step": choice(*setting_up.STEPS), "done": boolean()}, optional=("done", "step")),
+    body=obj(step=choice(*setting_up.STEPS), done=boolean(), optional=("done", "step")),
     answer=ROUTES["setup"].answer,
     **ADMIN,
 )
@@ -126,14 +126,12 @@ def write(config: dict[str, Any], changes: Changes) -> dict[str, Any]:
     "POST",
     "/api/setup/office",
     body=obj(
-        {
-            "language": choice(*LANGUAGES),
-            "name": nullable(string(maxLength=64)),
-            "time_zone": nullable(string(maxLength=64)),
-            "currency": nullable(string(maxLength=3)),
-            "price_per_kwh": nullable(number(minimum=0)),
-            "co2_g_per_kwh": nullable(number(minimum=0)),
-        }
+        language=choice(*LANGUAGES),
+        name=nullable(string(maxLength=64)),
+        time_zone=nullable(string(maxLength=64)),
+        currency=nullable(string(maxLength=3)),
+        price_per_kwh=nullable(number(minimum=0)),
+        co2_g_per_kwh=nullable(number(minimum=0)),
     ),
     answer=SAVED,
     **ADMIN,
@@ -217,12 +215,10 @@ def _server(config: dict[str, Any], name: str) -> dict[str, Any]:
     "/api/setup/https/look",
     body=obj(SERVER, optional=("server",)),
     answer=obj(
-        {
-            "known": boolean(description="false: it could not be seen"),
-            "answers": boolean(description="port 443 of the server"),
-            "leads": nullable(string(description="where visitors are sent on to by HTTPS")),
-            "names": array(string(), description="of its certificate that are not served yet"),
-        }
+        known=boolean(description="false: it could not be seen"),
+        answers=boolean(description="port 443 of the server"),
+        leads=nullable(string(description="where visitors are sent on to by HTTPS")),
+        names=array(string(), description="of its certificate that are not served yet"),
     ),
     **ADMIN,
 )

@@ -43,28 +43,22 @@ mount(blueprint, "server.doctor", "/api/setup/check", server=named, then=_checke
 
 
 LIVE: Final = obj(
-    {
-        "first_s": nullable(number(description="when the first visitor came through the box")),
-        "last_s": nullable(number(description="the last, to a day")),
-        "confirmed_s": nullable(number(description="when a person confirmed that they do")),
-        "waits": string(description="what the box waits for, in words; empty: for nothing"),
-    }
+    first_s=nullable(number(description="when the first visitor came through the box")),
+    last_s=nullable(number(description="the last, to a day")),
+    confirmed_s=nullable(number(description="when a person confirmed that they do")),
+    waits=string(description="what the box waits for, in words; empty: for nothing"),
 )
 PROOF: Final = obj(
-    {
-        "known": boolean(description="Whether there ever was a commissioning"),
-        "report": nullable(ANY_OBJECT),
-        "why": string(description="Why it waits or ended, in words"),
-        "server": ANY_OBJECT,
-        "live": LIVE,
-        "power": obj(
-            {
-                "measured": nullable(ANY_OBJECT),
-                "in_force": ANY_OBJECT,
-                "given": {**ANY_OBJECT, "description": "what the configuration names itself"},
-            }
-        ),
-    }
+    known=boolean(description="Whether there ever was a commissioning"),
+    report=nullable(ANY_OBJECT),
+    why=string(description="Why it waits or ended, in words"),
+    server=ANY_OBJECT,
+    live=LIVE,
+    power=obj(
+        measured=nullable(ANY_OBJECT),
+        in_force=ANY_OBJECT,
+        given={**ANY_OBJECT, "description": "what the configuration names itself"},
+    ),
 )
 
 

@@ -22,23 +22,19 @@ blueprint = Blueprint("setup_services", __name__)
 
 CHOICES: Final = ("never", "used", "ignore")
 SERVICES: Final = obj(
-    {
-        "told": boolean(description="by the server itself, not only seen from the network"),
-        "looks": boolean(description="its way to sleep can look who is connected"),
-        "flows": boolean(description="and who uses UDP"),
-        "services": array(
-            obj(
-                {
-                    "key": string(),
-                    "name": string(),
-                    "ports": array(string()),
-                    "programs": array(string()),
-                    "proposal": choice(*CHOICES),
-                    "choice": nullable(choice(*CHOICES)),
-                }
-            )
-        ),
-    }
+    told=boolean(description="by the server itself, not only seen from the network"),
+    looks=boolean(description="its way to sleep can look who is connected"),
+    flows=boolean(description="and who uses UDP"),
+    services=array(
+        obj(
+            key=string(),
+            name=string(),
+            ports=array(string()),
+            programs=array(string()),
+            proposal=choice(*CHOICES),
+            choice=nullable(choice(*CHOICES)),
+        )
+    ),
 )
 
 
@@ -67,14 +63,14 @@ def _in_words(service: dict[str, Any]) -> dict[str, Any]:
         {
             **SERVER,
             "choices": array(
-                obj({"key": string(minLength=1, maxLength=20), "choice": choice(*CHOICES)}),
+                obj(key=string(minLength=1, maxLength=20), choice=choice(*CHOICES)),
                 minItems=1,
                 maxItems=64,
             ),
         },
         optional=("server",),
     ),
-    answer=obj({"server": string(), "version": string(description="of the settings now")}),
+    answer=obj(server=string(), version=string(description="of the settings now")),
     **ADMIN,
 )
 def choose(body: dict[str, Any]) -> Any:

@@ -40,31 +40,27 @@ _SPACE: Final = 2
 """Free disk that is wanted for each byte of a log: a request takes 24 of them, a line more."""
 
 _PROGRESS = obj(
-    {
-        "state": choice(NONE, RUNNING, DONE, FAILED, CANCELLED),
-        "stage": nullable(choice("reading", "comparing")),
-        "share": nullable(number(minimum=0, maximum=1, description="of the stage")),
-        "entries": integer(description="requests that were read"),
-        "log": string(),
-        "names": array(string()),
-        "begun_s": nullable(number()),
-        "ended_s": nullable(number()),
-        "why": nullable(choice(*WHY)),
-        "words": string(description="what the program said, if it failed"),
-    }
+    state=choice(NONE, RUNNING, DONE, FAILED, CANCELLED),
+    stage=nullable(choice("reading", "comparing")),
+    share=nullable(number(minimum=0, maximum=1, description="of the stage")),
+    entries=integer(description="requests that were read"),
+    log=string(),
+    names=array(string()),
+    begun_s=nullable(number()),
+    ended_s=nullable(number()),
+    why=nullable(choice(*WHY)),
+    words=string(description="what the program said, if it failed"),
 )
 _WATTS: Final = {"minimum": 0, "maximum": 100_000}
 _QUESTION = obj(
-    {
-        "uploads": array(string(maxLength=64), minItems=1, maxItems=KINDS["log"].most_files),
-        "on_w": number(description="watts of the server awake", **_WATTS),
-        "off_w": number(description="watts of the server asleep", **_WATTS),
-        "proxy_w": number(description="watts of the box", **_WATTS),
-        "wake_s": number(minimum=0, maximum=600, description="seconds the server takes to wake"),
-        "fraction": number(minimum=0.0001, maximum=1, description="of requests that may wait"),
-        "delta_s": number(minimum=0, maximum=60, description="longer than this is waiting"),
-        "price": nullable(number(minimum=0, maximum=100_000, description="of a kWh")),
-    }
+    uploads=array(string(maxLength=64), minItems=1, maxItems=KINDS["log"].most_files),
+    on_w=number(description="watts of the server awake", **_WATTS),
+    off_w=number(description="watts of the server asleep", **_WATTS),
+    proxy_w=number(description="watts of the box", **_WATTS),
+    wake_s=number(minimum=0, maximum=600, description="seconds the server takes to wake"),
+    fraction=number(minimum=0.0001, maximum=1, description="of requests that may wait"),
+    delta_s=number(minimum=0, maximum=60, description="longer than this is waiting"),
+    price=nullable(number(minimum=0, maximum=100_000, description="of a kWh")),
 )
 
 
@@ -147,7 +143,7 @@ def _result(name: str) -> bytes:
     blueprint,
     "GET",
     "/api/traffic/estimate/result",
-    answer=obj({"logs": array(ANY_OBJECT)}),
+    answer=obj(logs=array(ANY_OBJECT)),
     refusals=(404,),
 )
 def result() -> Any:

@@ -86,10 +86,8 @@ def page() -> str:
     query=_QUERY,
     needed=_NEEDED,
     answer=obj(
-        {
-            "times": array(integer(description="how often that hour was in the range")),
-            "classes": obj({name: array(integer()) for name in CLASSES}),
-        }
+        times=array(integer(description="how often that hour was in the range")),
+        classes=obj({name: array(integer()) for name in CLASSES}),
     ),
     refusals=(503,),
 )
@@ -114,19 +112,15 @@ def week(query: dict[str, Any]) -> Any:
     query=_QUERY,
     needed=_NEEDED,
     answer=obj(
-        {
-            "unit": choice("day", "week", "month"),
-            "days": array(
-                obj({"day": string(), "ends": _COUNTS, "classes": _BY_CLASS, "delayed": integer()})
-            ),
-            "ends": _COUNTS,
-            "classes": _BY_CLASS,
-            "needed_nobody": integer(description="requests that the server heard nothing of"),
-            "from_cache": integer(),
-            "delayed": integer(description="people's requests that waited longer than promised"),
-            "requests": integer(),
-            "begins_s": nullable(number(description="from when on traffic is known")),
-        }
+        unit=choice("day", "week", "month"),
+        days=array(obj(day=string(), ends=_COUNTS, classes=_BY_CLASS, delayed=integer())),
+        ends=_COUNTS,
+        classes=_BY_CLASS,
+        needed_nobody=integer(description="requests that the server heard nothing of"),
+        from_cache=integer(),
+        delayed=integer(description="people's requests that waited longer than promised"),
+        requests=integer(),
+        begins_s=nullable(number(description="from when on traffic is known")),
     ),
     refusals=(503,),
 )
@@ -200,14 +194,12 @@ def _unit(length_s: float) -> str:
     query=_QUERY,
     needed=_NEEDED,
     answer=obj(
-        {
-            "edges_s": array(number(), minItems=gaps.BUCKETS - 1, maxItems=gaps.BUCKETS - 1),
-            "counts": array(integer(), minItems=gaps.BUCKETS, maxItems=gaps.BUCKETS),
-            "sums_s": array(number(), minItems=gaps.BUCKETS, maxItems=gaps.BUCKETS),
-            "requests": integer(),
-            "watched_s": number(description="of the range, so much was watched"),
-            "worth_s": nullable(number(description="a gap longer than this is worth sleeping in")),
-        }
+        edges_s=array(number(), minItems=gaps.BUCKETS - 1, maxItems=gaps.BUCKETS - 1),
+        counts=array(integer(), minItems=gaps.BUCKETS, maxItems=gaps.BUCKETS),
+        sums_s=array(number(), minItems=gaps.BUCKETS, maxItems=gaps.BUCKETS),
+        requests=integer(),
+        watched_s=number(description="of the range, so much was watched"),
+        worth_s=nullable(number(description="a gap longer than this is worth sleeping in")),
     ),
     refusals=(503,),
 )
@@ -233,12 +225,10 @@ def gaps_(query: dict[str, Any]) -> Any:
     query=_QUERY,
     needed=_NEEDED,
     answer=obj(
-        {
-            "agents": array(
-                obj({"name": string(), "class": string(), "requests": integer(), "ends": _COUNTS})
-            ),
-            "more": integer(description="agents that are not listed"),
-        }
+        agents=array(
+            obj({"name": string(), "class": string(), "requests": integer(), "ends": _COUNTS})
+        ),
+        more=integer(description="agents that are not listed"),
     ),
     refusals=(503,),
 )

@@ -44,7 +44,7 @@ mount(blueprint, "box.reboot", "/api/update/restart", answer=obj({}))
     blueprint,
     "POST",
     "/api/update/check",
-    body=obj({"upload": string(minLength=1, maxLength=100)}),
+    body=obj(upload=string(minLength=1, maxLength=100)),
     answer=_CHECK.answer,
     status=_CHECK.status,
     refusals=(404, *_CHECK.refusals),

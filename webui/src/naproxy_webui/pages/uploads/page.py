@@ -16,14 +16,12 @@ from naproxy_webui.pages.uploads.uploads import KINDS, PIECE_BYTES, Upload, uplo
 blueprint = Blueprint("uploads", __name__)
 
 _UPLOAD = obj(
-    {
-        "id": string(),
-        "name": string(),
-        "size": integer(),
-        "offset": integer(description="bytes that are there: the next piece begins here"),
-        "complete": boolean(),
-        "piece_bytes": integer(description="of a piece at the most"),
-    }
+    id=string(),
+    name=string(),
+    size=integer(),
+    offset=integer(description="bytes that are there: the next piece begins here"),
+    complete=boolean(),
+    piece_bytes=integer(description="of a piece at the most"),
 )
 
 
@@ -32,14 +30,10 @@ _UPLOAD = obj(
     "POST",
     "/api/uploads",
     body=obj(
-        {
-            "name": string(maxLength=255),
-            "size": integer(minimum=0, maximum=1 << 53),
-            "kind": choice(*KINDS),
-            "sha256": string(
-                pattern=r"\A[0-9a-f]{64}\Z", description="must be 64 hexadecimal digits"
-            ),
-        },
+        name=string(maxLength=255),
+        size=integer(minimum=0, maximum=1 << 53),
+        kind=choice(*KINDS),
+        sha256=string(pattern=r"\A[0-9a-f]{64}\Z", description="must be 64 hexadecimal digits"),
         optional=("sha256",),
     ),
     answer=_UPLOAD,
