@@ -270,6 +270,9 @@ export const tableOf = (looks, label, columns, rows, isFigure = () => false) =>
  */
 export const cell = (label, looks, ...rest) => h(`td${looks}`, { "data-label": label }, ...rest);
 
+/** @param {number} ms @returns {Promise<void>} */
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
 // The JSON API from the browser: errors are words, what changes something carries the CSRF token.
 
 const TIMEOUT_MS = 20_000;

@@ -1,13 +1,10 @@
 // Work of the box that takes a while: begun, and followed to its end.
 
-import { ApiError, get, post } from "./core.js";
+import { ApiError, get, pause, post } from "./core.js";
 
 const EVERY_MS = 500;
 /** So often a job that must be fresh is begun again, if another is under way. */
 const PATIENCE = 60;
-
-/** @param {number} ms @returns {Promise<void>} */
-export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
  * Begin a job (if `body` is given) and follow it to its end: `show(status)` meanwhile. `fresh`:

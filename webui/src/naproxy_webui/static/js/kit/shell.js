@@ -11,6 +11,7 @@ import {
 	one,
 	poll,
 	post,
+	redraw,
 	redrawList,
 	t,
 } from "./core.js";
@@ -63,14 +64,11 @@ export function showBox(box) {
 	const words =
 		box === null ? silent() : !box.controller ? t("kit.box.no_controller") : serversIn(box);
 	const state = document.getElementById("box-state");
-	if (state && (state.dataset.kind !== kind || state.dataset.words !== words)) {
-		Object.assign(state.dataset, { kind, words });
-		state.replaceChildren(
-			icon(
-				kind !== "good" ? "triangle-alert" : box?.servers.length ? "circle-check" : "info",
-			),
-			h("span", words),
-		);
+	if (state) {
+		state.dataset.kind = kind;
+		const picture =
+			kind !== "good" ? "triangle-alert" : box?.servers.length ? "circle-check" : "info";
+		redraw(state, [picture, words], () => [icon(picture), h("span", words)]);
 	}
 	showBanners(troubles);
 }

@@ -1,6 +1,18 @@
 // The live log of Now: what happens, newest on top, with a filter. Asked for only while it is open.
 
-import { ApiError, all, fill, get, h, icon, notice, say, stateParts, t } from "../../kit/core.js";
+import {
+	ApiError,
+	all,
+	fill,
+	get,
+	h,
+	icon,
+	notice,
+	pause,
+	say,
+	stateParts,
+	t,
+} from "../../kit/core.js";
 import { clockS, number } from "../../kit/format.js";
 
 const EVERY_MS = 2000;
@@ -68,7 +80,7 @@ async function turn(place) {
 	try {
 		while (place.open) {
 			if (!document.hidden) await ask();
-			await new Promise((done) => setTimeout(done, EVERY_MS));
+			await pause(EVERY_MS);
 		}
 	} finally {
 		turning = false;

@@ -1,11 +1,10 @@
 // Working out what could have been saved: asking, how far it is, and ending it.
 
-import { button, del, get, h, one, post, t } from "../../kit/core.js";
+import { button, del, get, h, one, pause, post, t } from "../../kit/core.js";
 import { share } from "../../kit/format.js";
 import { refused } from "../../kit/dialog.js";
 
 const EVERY_MS = 700;
-const pause = () => new Promise((resolve) => setTimeout(resolve, EVERY_MS));
 
 /** What is known of a question now. @param {Query} question @returns {Promise<Hindsight>} */
 export const state = (question) => get("/api/savings/hindsight", question);
@@ -22,7 +21,7 @@ export async function workOut(question, place, current) {
 		said = await post("/api/savings/hindsight", question);
 		while (said.state === "running" && current()) {
 			showRunning(place, said.share);
-			await pause();
+			await pause(EVERY_MS);
 			if (current()) said = await state(question);
 		}
 	} finally {

@@ -10,6 +10,7 @@ import {
 	has,
 	knownZone,
 	one,
+	pause,
 	post,
 	put as send,
 	refusal,
@@ -221,14 +222,14 @@ function show(place, said) {
 /** Wait until the controller answers again: it begins anew half a second after this; ApiError. */
 async function backAgain() {
 	const end = Date.now() + 60_000;
-	await new Promise((done) => setTimeout(done, 1500));
+	await pause(1500);
 	while (Date.now() < end) {
 		try {
 			await get("/api/box/about", null, { timeout_ms: 3000 });
 			return;
 		} catch (error) {
 			refusal(error);
-			await new Promise((done) => setTimeout(done, 500));
+			await pause(500);
 		}
 	}
 	throw new ApiError(0, { error: t("settings.not_back") });

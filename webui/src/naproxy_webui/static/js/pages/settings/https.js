@@ -1,6 +1,6 @@
 // HTTPS: who serves it, and the certificates.
 
-import { all, one, post, t } from "../../kit/core.js";
+import { all, one, pause, post, t } from "../../kit/core.js";
 import { check, use, ways } from "../../kit/certificate.js";
 import { date } from "../../kit/format.js";
 import { clearErrors, onPress, onSend, showErrors } from "../../kit/form.js";
@@ -8,7 +8,6 @@ import { configureIssue, issueForm, renewNow, tryIssue } from "../../kit/issue.j
 import { certificateRow } from "./certificates.js";
 import { fetchForm } from "./fetching.js";
 import { again } from "./forms.js";
-import { pause } from "../../kit/jobs.js";
 
 const LOOK = { timeout_ms: 60_000 };
 const LIVE_MS = 2000;

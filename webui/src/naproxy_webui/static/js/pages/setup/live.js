@@ -1,6 +1,6 @@
 // /setup/live: visitors are led through the box, which says when the first has come.
 
-import { at, fill, h, notice, one, poll, post, say, t } from "../../kit/core.js";
+import { at, h, notice, one, poll, post, redraw, say, t } from "../../kit/core.js";
 import { confirm } from "../../kit/dialog.js";
 import { onPress } from "../../kit/form.js";
 import { when } from "../../kit/format.js";
@@ -12,8 +12,6 @@ const box = location.hostname;
 at("box").textContent = box;
 Object.assign(at("try"), { href: `http://${box}/`, textContent: `http://${box}/` });
 
-let shown = "";
-
 /** @param {Api["GET /api/setup/live"]} said */
 function show(said) {
 	at("word").hidden = said.last_s !== null || said.confirmed_s !== null;
@@ -21,10 +19,7 @@ function show(said) {
 	const live = !said.waits;
 	forward.classList.toggle("primary", live);
 	if (!again) say(forward, t(live ? "setup.next" : "setup.live.later"));
-	const wanted = JSON.stringify(said);
-	if (wanted === shown) return;
-	shown = wanted;
-	fill(at("seen"), words(said));
+	redraw(at("seen"), said, words);
 }
 
 /** @param {Api["GET /api/setup/live"]} said */
@@ -41,10 +36,7 @@ const watch = () =>
 		every_s: EVERY_S,
 		query: () => about(),
 		data: show,
-		error: (problem) => {
-			shown = "";
-			fill(at("seen"), notice("warn", h("p", problem.message)));
-		},
+		error: ({ message }) => redraw(at("seen"), message, () => notice("warn", h("p", message))),
 	});
 
 onPress(at("forward"), onward);

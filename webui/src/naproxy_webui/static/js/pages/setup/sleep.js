@@ -11,6 +11,7 @@ import {
 	icon,
 	notice,
 	one,
+	pause,
 	post,
 	put,
 	refusal,
@@ -170,9 +171,6 @@ function showKey({ shown, pinned, same }) {
 const AGENT_LOOK_MS = 3000;
 const AGENT_START_MS = 2000;
 let agentWaits = false;
-
-/** @param {number} ms */
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A button that makes another code. */
 function anotherCode() {

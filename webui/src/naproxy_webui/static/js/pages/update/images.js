@@ -1,29 +1,20 @@
 // The two images of the box, and which of them runs.
 
-import { badge, button, fill, h, icon, notice, one, t } from "../../kit/core.js";
+import { badge, button, h, icon, notice, one, redraw, t } from "../../kit/core.js";
 import { dateTime } from "../../kit/format.js";
 import { pressing } from "./parts.js";
-
-let before = "";
 
 /**
  * Show them; `does` has what the buttons do.
  * @param {HTMLElement} card @param {Update} update @param {ImagesDo} does
  */
 export function images(card, update, does) {
-	const now = JSON.stringify([
-		update.supported,
-		update.problem,
-		update.slots,
-		update.confirmed,
-		update.version,
-		update.board,
-	]);
-	if (now === before) return;
-	before = now;
+	const { supported, problem, slots, confirmed, version, board } = update;
 	card.removeAttribute("aria-busy");
-	const head = one("header", card);
-	fill(card, head, contents(update, does));
+	redraw(card, [supported, problem, slots, confirmed, version, board], () => [
+		one("header", card),
+		contents(update, does),
+	]);
 }
 
 /** @param {Update} update @param {ImagesDo} does */

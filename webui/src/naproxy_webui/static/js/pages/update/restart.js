@@ -1,6 +1,6 @@
 // Over a restart of the box: the page waits, comes back, and says what became of it.
 
-import { at, fill, h, notice, t } from "../../kit/core.js";
+import { at, fill, h, notice, pause, t } from "../../kit/core.js";
 
 const NOTE = "naproxy-update";
 const EVERY_MS = 1500,
@@ -36,7 +36,7 @@ export async function restarting() {
 	const began = Date.now();
 	let away = false;
 	for (;;) {
-		await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+		await pause(EVERY_MS);
 		const here = await answers();
 		const took = Date.now() - began;
 		if (!here) away = true;
