@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,49 +10,11 @@ from typing import Any
 import pytest
 
 from tests.audit.__main__ import h2spec_cases, verdict
-from tests.bench import edge, h2
-from tests.bench.floods import WAYS, sources
+from tests.bench import edge
+from tests.bench.floods import WAYS
 from tests.bench.terminators import Running
-from tests.siege.fair import Visit
 from tests.siege.place import Place
 from tests.simulator.office.namespace import ROOT
-
-GOOD = Visit(
-    kind="h2", id="fair-hit-1", due_s=10.0, took_s=0.002,
-    status=200, retry_after=False, words=True, right=True,
-)  # fmt: skip
-
-
-def test_a_number_is_written_as_rfc_7541_has_it() -> None:
-    # Its examples: appendix C.1.
-    assert h2.integer(10, 5) == b"\x0a"
-    assert h2.integer(1337, 5) == b"\x1f\x9a\x0a"
-    assert h2.integer(42, 8) == b"\x2a"
-
-
-def test_headers_are_written_as_rfc_7541_has_them() -> None:
-    # Appendix C.2.1 and C.2.4.
-    assert h2.literal("custom-key", "custom-header", index=True) == (
-        b"\x40\x0acustom-key\x0dcustom-header"
-    )
-    assert h2.indexed(2) == b"\x82"
-
-
-def test_frames_that_arrive_in_pieces_are_found() -> None:
-    frames, sent = h2.Frames(), h2.settings({4: 1}) + h2.frame(h2.DATA, h2.END_STREAM, 7, b"ab")
-    found = [each for byte in sent for each in frames.feed(bytes([byte]))]
-    assert found == [(h2.SETTINGS, 0, 0, b"\0\x04\0\0\0\x01"), (h2.DATA, 1, 7, b"ab")]
-
-
-def test_an_answers_status_is_read() -> None:
-    for block, status in ((b"\x88", 200), (b"\x8d", 404), (b"\x08\x03503", 503), (b"\0\x01x", 0)):
-        assert h2.status(block) == status, block
-
-
-def test_attackers_come_from_as_many_addresses_as_are_said() -> None:
-    for count in (1, 40, 1000):
-        given = sources(count)
-        assert len({next(given) for _ in range(3000)}) == count
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -72,12 +33,6 @@ def test_one_bad_attack_among_good_ones_misses_its_goal() -> None:
         {"ends": 1},
     ):
         assert sum(not each["met"] for each in edge.goals([row(), row(**bad)])) == 1, bad
-
-
-def test_who_is_not_answered_took_as_long_as_he_would_have_waited() -> None:
-    refused = dataclasses.replace(GOOD, status=503, right=False)
-    told = edge.answers([GOOD, refused])
-    assert (told["n"], told["max_s"], told["not_served"]) == (2, 5.0, {"h2: 503": 1})
 
 
 PAGE = ROOT / "docs/siege.md"

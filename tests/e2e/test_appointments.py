@@ -92,18 +92,6 @@ def test_a_server_that_sleeps_is_woken_for_its_timer_and_given_a_moment(
     assert inhibited(office)
 
 
-@pytest.mark.long
-def test_a_box_that_was_restarted_still_knows(office: Office, server: Server, clock: Clock) -> None:
-    server.has_a_timer(LATER_S)
-    office.box.sleep()
-    office.box.kill_controller()
-    clock.step(LATER_S - 30)
-    office.box.start_controller(clock.environment())
-    office.box.await_state("awake")
-    woken = office.box.wakes()[0]
-    assert woken["reason"]["code"] == "sleep.appointment"
-
-
 def test_who_comes_while_it_is_asked_is_served_at_once(office: Office, server: Server) -> None:
     server.has_a_timer(LATER_S)
     office.box.sleep()

@@ -100,22 +100,8 @@ def test_who_leads_nobody_past_the_box_is_armed(office: Office) -> None:
     assert_may_sleep(office)
 
 
-def test_it_is_armed_once_somebody_says_that_nobody_comes_there(office: Office) -> None:
-    office.box.reconfigure(**visitors("unused"))
-    wait_for(lambda: armed(office), "the server to be armed", LONG_S)
-    assert_may_sleep(office)
-
-
-@pytest.mark.parametrize("redirect", ["untold", "all"])
-def test_who_leads_visitors_to_https_is_not_armed(redirect: str, office: Office) -> None:
-    office.server.serve(None, redirect)
-    look(office)
-    assert_stays_awake(office, LEADS)
-
-
-def test_that_nobody_comes_by_https_is_not_believed_of_who_leads_all_there(office: Office) -> None:
+def test_who_leads_visitors_to_https_is_not_armed(office: Office) -> None:
     office.server.serve(None, "untold")
-    office.box.reconfigure(**visitors("unused"))
     look(office)
     assert_stays_awake(office, LEADS)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.simulator.office import Office
-from tests.simulator.office.server import ADDRESS, MAC
+from tests.simulator.office.server import ADDRESS
 
 NAPROXY = Path(sys.executable).with_name("naproxy")
 pytestmark = pytest.mark.usefixtures("visited")
@@ -66,13 +66,6 @@ def test_another_host_key_than_the_pinned_one_is_told(office: Office, pins: Path
     assert found["ssh_login"]["what_reason"]["code"] == "ssh.other_key"
 
 
-@pytest.mark.long
-def test_a_host_key_that_is_not_pinned_is_told(office: Office, pins: Path) -> None:
-    pins.write_text("")
-    _, found = doctor(office)
-    assert found["ssh_login"]["what_reason"]["code"] == "ssh.no_pin"
-
-
 def test_a_key_that_may_open_tunnels_is_told(office: Office) -> None:
     allowed = office.server.directory / "authorized_keys"
     before = allowed.read_text()
@@ -82,18 +75,6 @@ def test_a_key_that_may_open_tunnels_is_told(office: Office) -> None:
     finally:
         allowed.write_text(before)
     assert (status, list(found)) == (1, ["ssh_restricted"])
-
-
-@pytest.mark.long
-def test_another_cards_address_is_told(office: Office, tmp_path: Path) -> None:
-    _, found = doctor(office, changed(office, tmp_path, f'"{MAC}"', '"02:00:5e:10:00:99"'))
-    assert MAC in found["ethernet_address"]["what"]
-
-
-@pytest.mark.long
-def test_the_wrong_interface_is_told(office: Office, tmp_path: Path) -> None:
-    _, found = doctor(office, changed(office, tmp_path, 'interface = "eth0"', 'interface = "lo"'))
-    assert "leave through lo" in found["route"]["what"]
 
 
 def test_a_server_that_no_route_leads_to_is_told(office: Office, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.clients import ASSET, Answer, Load, ask, fresh, visitor
 from tests.simulator.office import Office, pki
 from tests.simulator.office.app import BLOCK
-from tests.simulator.office.box import ADDRESS, BY_HTTPS, HOST, RefusedError
+from tests.simulator.office.box import ADDRESS, BY_HTTPS, HOST
 from tests.simulator.office.namespace import running, wait_for
 
 CONFIG = BY_HTTPS
@@ -55,19 +55,6 @@ def test_new_certificates_cut_nobody_off(by_https: Office) -> None:
     assert b"".join(parts) == BLOCK * (SIZE // len(BLOCK))
     assert len(load.answers) > RELOADS
     assert {(answer.status, answer.error) for answer in load.answers} == {(200, "")}
-
-
-@pytest.mark.long
-def test_what_haproxy_refuses_changes_nothing(by_https: Office) -> None:
-    office = by_https
-    good, weak = pki.issue(office.authority, HOST), office.authority.issue(HOST, digest="sha1")
-    office.box.give(main=good)
-    before = office.box.api("GET", "/v1/edge")["configuration"]
-    with pytest.raises(RefusedError) as refused:
-        office.box.put("main", weak)
-    assert refused.value.answer["code"] == "https.not_good"
-    assert pki.shown(office.client, ADDRESS, HOST) == pki.fingerprint(good)
-    assert office.box.api("GET", "/v1/edge")["configuration"] == before
 
 
 @pytest.mark.long

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e import streams
 from tests.e2e.clients import PERSON, Curled, ask, curl, fresh
@@ -142,16 +141,6 @@ def test_who_comes_by_http_is_led_to_https_and_wakes_nobody(asleep: Office, site
 def test_browsers_are_told_to_come_by_https_only(office: Office, sites: Sites) -> None:
     answer = ask(office.client, fresh(), https=sites.context)
     assert answer.headers["strict-transport-security"] == "max-age=3600"
-
-
-def test_what_is_cached_wakes_nobody(office: Office, sites: Sites) -> None:
-    path = "/css/base.css?https"
-    assert ask(office.client, path, https=sites.context).status == 200
-    office.box.sleep()
-    for http in ("1.1", "2"):
-        (answer,) = curl(office.client, sites.root, path, http=http)
-        assert (answer.status, became(answer.headers)) == (200, "hit")
-    assert office.server.board.state == "off"
 
 
 def test_a_person_sees_the_waiting_page_and_then_the_page(asleep: Office, sites: Sites) -> None:

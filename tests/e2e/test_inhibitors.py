@@ -72,12 +72,6 @@ def test_office_hours_are_an_inhibitor_but_not_by_hand(configured: Office) -> No
     assert configured.server.board.state == "off"
 
 
-def test_bad_hours_are_refused_with_their_key(configured: Office) -> None:
-    with pytest.raises(RefusedError, match="must look like") as refused:
-        configured.box.reconfigure(server={"awake": {"hours": ["9 to 5"]}})
-    assert refused.value.answer["where"] == "server.web.awake.hours[0]"
-
-
 def test_a_server_whose_application_is_busy_is_not_put_to_sleep(configured: Office) -> None:
     office, box = configured, configured.box
     box.reconfigure(server={"awake": {"busy_path": "/app/reply?status=503"}})

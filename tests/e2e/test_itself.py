@@ -104,18 +104,6 @@ def test_nothing_that_comes_around_its_sleeps_is_refused_lost_or_sent_twice(
     assert {name: served[name] for name in asked} == dict.fromkeys(asked, 1)
 
 
-@pytest.mark.long
-def test_it_is_left_asleep_and_then_woken_for_who_needs_it(left_alone: Office) -> None:
-    office = left_alone
-    leave_alone(office, ready={"interval_s": 0.5, "asleep_interval_s": 0.2})
-    office.server.board.suspend()
-    office.box.await_state("asleep")
-    assert office.box.status()["reason"]["code"] == "server.slept_itself"
-    time.sleep(1.5)  # several looks of the box
-    assert office.server.board.state == "off"
-    assert ask(office.client, fresh("/images/001.png"), headers=ASSET).status == 200
-
-
 def test_the_box_gives_it_no_order(left_alone: Office) -> None:
     inhibitors = [reason["code"] for reason in left_alone.box.status()["inhibitors"]]
     assert "sleep.itself" in inhibitors

@@ -29,11 +29,6 @@ def test_its_words_are_in_the_journal(refused: Office) -> None:
     assert WORDS in str(reason_of(refused.box.transitions()[0]["reason"]))
 
 
-def test_the_policy_does_not_ask_again_at_once(refused: Office) -> None:
-    codes = [inhibitor["code"] for inhibitor in refused.box.status()["inhibitors"]]
-    assert "server.asked_again" in codes
-
-
 def test_a_person_may_ask_again_at_once(refused: Office) -> None:
     before = len(refused.box.transitions())
     refused.box.api("POST", "/v1/servers/web/sleep", {})

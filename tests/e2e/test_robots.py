@@ -66,10 +66,6 @@ def test_a_crawler_gets_what_is_in_the_cache(office: Office) -> None:
     assert became(ask(office.client, path, headers=CRAWLER).headers) == "hit"
 
 
-def test_a_crawler_is_served_while_the_server_is_awake(office: Office) -> None:
-    assert ask(office.client, fresh(), headers=CRAWLER).status == 200
-
-
 def test_what_a_crawler_posts_wakes_the_server_and_is_answered(asleep: Office) -> None:
     answer = ask(asleep.client, "/app/echo", method="POST", headers=CRAWLER, body=b"news")
     assert (answer.status, answer.headers["x-naproxy"]) == (200, "held")

@@ -99,16 +99,6 @@ def test_a_hung_resume_is_told_from_a_failed_wake(asleep: Metered) -> None:
     assert "restart it with its button" in str(why)
 
 
-@pytest.mark.long
-def test_a_failed_wake_and_an_unplugged_server_are_told_from_a_hung_resume(asleep: Metered) -> None:
-    asleep.office.server.board.configure(never_wake=True)
-    why = asleep.call_in_vain()
-    assert (why.code, why.params["draws_w"]) == ("server.why_failed", 1.6)
-    assert "wake-on-LAN" in str(why)
-    asleep.plug.unplugged = True
-    wait_for(lambda: asleep.why_not_up().code == "server.why_unplugged", "the other trouble")
-
-
 def test_a_foreign_machine_on_its_address_does_not_pass_for_the_server(asleep: Metered) -> None:
     office = asleep.office
     office.server.drop_address(ADDRESS)
@@ -154,17 +144,6 @@ def test_a_failed_wake_keeps_it_awake_until_somebody_says_otherwise(asleep: Mete
     asleep.box.await_state("asleep")
 
 
-# By itself
-
-
-@pytest.mark.long
-def test_a_server_that_wakes_by_itself_is_seen_awake(asleep: Metered) -> None:
-    asleep.office.server.board.power_on()
-    asleep.box.await_state("awake")
-    assert asleep.box.status()["reason"]["code"] == "server.woke_itself"
-    assert asleep.box.status()["armed"] is True
-
-
 # A commissioning that does not go well
 
 
@@ -176,19 +155,6 @@ def commission(metered: Metered, **plan: Any) -> None:
 def progress(metered: Metered) -> dict[str, Any]:
     report: dict[str, Any] = metered.box.api("GET", "/v1/servers/web/commission")
     return report
-
-
-@pytest.mark.long
-def test_cancelled_a_commissioning_ends_awake(awake: Metered) -> None:
-    awake.configure(armed=False)
-    commission(awake, asleep_s=30)
-    wait_for(lambda: progress(awake)["phase"] == "asleep", "the sleep")
-    said = awake.box.status()["commissioning"]
-    assert (said["cycle"], said["phase"]) == (1, "asleep")
-    report = awake.box.api("DELETE", "/v1/servers/web/commission")
-    assert (report["phase"], report["armed"]) == ("cancelled", False)
-    awake.box.await_state("awake")
-    assert awake.box.status()["armed"] is False
 
 
 def test_a_server_that_does_not_wake_is_not_armed_and_told_why(awake: Metered) -> None:
@@ -214,17 +180,6 @@ def test_visitors_of_a_server_that_is_being_commissioned_lose_nothing(awake: Met
         assert ask(awake.office.client, fresh("/app/reply")).status == 200
     wait_for(lambda: progress(awake)["ended"], "the end")
     assert progress(awake)["armed"], progress(awake)["reason"]
-
-
-@pytest.mark.long
-def test_after_a_crash_amid_a_commissioning_the_server_is_woken(awake: Metered) -> None:
-    awake.configure(armed=False)
-    commission(awake, asleep_s=60)
-    wait_for(lambda: progress(awake)["phase"] == "asleep", "the sleep")
-    awake.box.kill_controller()
-    awake.box.start_controller()
-    awake.box.await_state("awake")
-    assert awake.box.transitions()[1]["reason"]["code"] == "server.cut_off_commissioning"
 
 
 # Two servers

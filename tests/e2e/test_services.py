@@ -99,19 +99,6 @@ def test_the_doctor_names_what_answers_from_the_network(server: Office) -> None:
     assert "database" not in said
 
 
-@pytest.mark.long
-def test_the_guide_lists_what_the_server_s_own_script_printed(server: Office) -> None:
-    script = server.box.api("GET", "/v1/servers/web/facts-script")["script"]
-    printed = server.server.run(["sh"], stdin=script).stdout
-    found = checked(server, printed)
-    assert found["other_services"]["verdict"] == "problem"
-    services = server.box.status()["services"]
-    assert services["told"]
-    assert "53/udp/python" in services["listens"]
-    assert "3306" not in services["listens"]
-    assert listed(server).items() >= {"dns": ("never", None), "smb": ("used", None)}.items()
-
-
 def test_a_server_that_is_not_armed_waits_for_the_office_s_choice(server: Office) -> None:
     server.box.reconfigure(server={"armed": False})
     checked(server)
@@ -121,14 +108,6 @@ def test_a_server_that_is_not_armed_waits_for_the_office_s_choice(server: Office
     server.box.reconfigure(server={"armed": False, "awake": {"services": ["dns ignore"]}})
     server.box.api("POST", "/v1/servers/web/commission", {"cycles": 1})
     server.box.api("DELETE", "/v1/servers/web/commission")
-
-
-@pytest.mark.long
-def test_an_armed_server_is_only_warned_of(server: Office) -> None:
-    checked(server)
-    assert listed(server)["dns"] == ("never", None)
-    server.box.sleep()
-    server.box.wake()
 
 
 def test_what_must_never_sleep_keeps_it_awake(server: Office) -> None:
@@ -218,16 +197,6 @@ def test_a_script_that_does_not_know_of_ports_keeps_it_awake_where_one_was_chose
     server.box.reconfigure()
     server.box.sleep()
     server.box.wake()
-
-
-@pytest.mark.long
-def test_a_use_of_udp_that_the_server_cannot_see_keeps_it_awake(
-    server: Office, script: None
-) -> None:
-    server.box.sleep()
-    server.box.wake()
-    server.box.reconfigure(server={"awake": {"services": ["dns used"]}})
-    assert "sleep.busy_untracked" in refusal(server)
 
 
 def test_who_uses_udp_is_seen_by_the_table_of_connections(server: Office, script: None) -> None:

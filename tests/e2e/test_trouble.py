@@ -95,12 +95,3 @@ def test_what_is_cached_is_served_all_the_same(office: Office) -> None:
     office.box.sleep()
     call_in_vain(office)
     assert became(ask(office.client, path, headers=ASSET).headers) == "hit"
-
-
-def test_a_server_that_hangs_on_resume_is_trouble_too(asleep: Office) -> None:
-    asleep.server.board.configure(hang=True)
-    asleep.box.api("POST", "/v1/servers/web/wake", {})
-    asleep.box.await_state("trouble")
-    wait_for(lambda: asleep.server.board.state == "hung", "the server to hang")
-    asleep.server.board.power_on()
-    asleep.box.await_state("awake")

@@ -82,22 +82,13 @@ def test_a_cycle_is_drawn_the_same_again() -> None:
     assert [drawn(3, n)[:2] for n in range(50)] != [drawn(4, n)[:2] for n in range(50)]
 
 
-def test_a_state_that_is_shown_too_long_is_wrong_for_so_long() -> None:
-    claims = [(0.0, "awake"), (5.0, "asleep"), (9.0, "awake")]
-    truths = [(0.0, "on"), (4.0, "off"), (6.0, "on")]
-    verdict = judge(claims, truths, 10.0)
-    assert (verdict.wrong_s, verdict.what) == (3.0, "asleep instead of on")
-
-
-def test_a_state_that_is_wrong_at_the_end_counts() -> None:
-    assert judge([(0.0, "asleep")], [(0.0, "on")], 8.0).wrong_s == 8.0
-
-
-def test_one_wrong_state_after_another_is_wrong_all_the_time() -> None:
-    claims = [(0.0, "asleep"), (2.0, "waking"), (5.0, "awake")]
-    assert judge(claims, [(0.0, "on")], 9.0).wrong_s == 5.0
-
-
-def test_to_know_nothing_is_not_wrong_and_is_counted_apart() -> None:
-    verdict = judge([(0.0, "unknown"), (3.0, "awake")], [(0.0, "on")], 9.0)
-    assert (verdict.wrong_s, verdict.unknown_s) == (0.0, 3.0)
+def test_the_longest_wrong_stretch_counts_and_to_know_nothing_is_counted_apart() -> None:
+    for claims, truths, end_s, wrong_s, unknown_s in (
+        ([(0, "awake"), (5, "asleep"), (9, "awake")], [(0, "on"), (4, "off"), (6, "on")], 10, 3, 0),
+        ([(0, "asleep")], [(0, "on")], 8, 8, 0),
+        ([(0, "asleep"), (2, "waking"), (5, "awake")], [(0, "on")], 9, 5, 0),
+        ([(0, "unknown"), (3, "awake")], [(0, "on")], 9, 0, 3),
+    ):
+        verdict = judge(claims, truths, end_s)
+        assert (verdict.wrong_s, verdict.unknown_s) == (wrong_s, unknown_s), claims
+        assert verdict.what == ("asleep instead of on" if wrong_s else ""), claims

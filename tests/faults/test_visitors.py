@@ -9,18 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from tests.faults.__main__ import keep, read_rows, summary
+from tests.faults.__main__ import keep, read_rows
 from tests.faults.campaign import Row
 from tests.faults.visitors import Visit, Visitors
 from tests.simulator.office import Office
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 UNREAD = b"(a reset)"
-ENDED = b""
 CUT = OK[:7]
 ROW = Row(0, "clock_step", "awake", 80, 0, 0, 1, 0, 0.5, 1.0, 0.0, 3.4, ["hit sent again"])
 
@@ -70,11 +69,6 @@ def test_a_safe_request_that_was_closed_unread_is_sent_once_more(kind: str) -> N
     assert len(asked) == 2
 
 
-def test_a_connection_that_ends_in_order_without_a_byte_is_no_answer_either() -> None:
-    with line(ENDED, OK) as (office, _):
-        assert visit(office, "hit").sent_again
-
-
 def test_it_is_never_sent_a_third_time() -> None:
     with line(UNREAD, UNREAD, OK) as (office, asked):
         lost = visit(office, "hit")
@@ -100,32 +94,11 @@ def test_an_answer_that_had_begun_is_not_asked_for_again() -> None:
     assert (lost.sent_again, bool(lost.wrong)) == (False, True)
 
 
-def test_a_connection_that_is_refused_is_not_tried_again() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    tried: list[int] = []
-
-    def connect(*_: object, **__: object) -> socket.socket:
-        tried.append(port)
-        return socket.create_connection(("127.0.0.1", port), 1)
-
-    office = cast(Office, SimpleNamespace(client=SimpleNamespace(connect=connect)))
-    lost = visit(office, "hit")
-    assert (len(tried), lost.sent_again, bool(lost.wrong)) == (1, False, True)
-
-
 def test_when_the_child_was_killed_it_is_counted_apart() -> None:
     with line(UNREAD, UNREAD, OK) as (office, asked):
         answered = visit(office, "hit", cut=True)
     assert (answered.asked, answered.sent_again, answered.wrong) == (3, False, "")
     assert len(asked) == 3
-
-
-def test_what_was_sent_again_is_in_the_result_by_its_fault() -> None:
-    result: dict[str, Any] = summary([ROW], 1, 4)
-    assert (result["sent_again"], result["by_fault"]["clock_step"]["sent_again"]) == (1, 1)
-    assert result["words"] == ["0 clock_step awake: hit sent again"]
-    assert (result["lost"], result["met"]) == (0, True)
 
 
 def test_a_journal_cut_off_in_a_line_is_gone_on_with_after_the_last_whole_one(

@@ -45,7 +45,6 @@ PATIENCE_MS = 60_000
 expect.set_options(timeout=PATIENCE_MS)
 
 # Where a page is looked at more than once, `make test` looks once, `make test-all` as often.
-LANGUAGES = ["en", pytest.param("de", marks=pytest.mark.long)]
 SCREENS = [("en", "desktop"), pytest.param("de", "narrow", marks=pytest.mark.long)]
 """Language and size."""
 

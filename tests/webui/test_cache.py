@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.webui.conftest import OpenPage, WatchedPage
+from tests.webui.conftest import WatchedPage
 from tests.webui.looks import clean
-from tests.webui.settings import beside, config, field, save, saved, server
+from tests.webui.settings import config, field, save, saved, server
 from tests.webui.stage import Stage
 
 pytestmark = pytest.mark.usefixtures("as_it_was")
@@ -51,15 +51,6 @@ def test_the_guide_looks_at_the_website_and_writes_what_is_chosen(
     ]
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("awake")
-def test_the_guide_fits_a_phone_in_german(open_page: OpenPage) -> None:
-    page = open_page("/setup/again/cache?server=web", size="narrow", language="de", scheme="dark")
-    page.watch.allow("status of 429")  # somebody else has just looked
-    expect(page.locator("#seen")).to_contain_text("mit WordPress gemacht")
-    clean(page, "guide-cache-phone-de")
-
-
 def test_a_server_that_sleeps_is_not_woken_to_be_looked_at(page: WatchedPage, stage: Stage) -> None:
     with stage.asleep():
         page.watch.allow(r"status of 4(09|29)")
@@ -90,19 +81,6 @@ def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stag
         **{"mode": "aggressive", "grace_s": 7200, "cookies": ["cookie_consent", "lang*"]},
         "warm": False,
     }
-
-
-@pytest.mark.long
-def test_a_cookie_that_would_be_every_cookie_is_refused_beside_its_field(
-    page: WatchedPage, stage: Stage
-) -> None:
-    page.watch.allow("status of 422")
-    page.goto("/settings/cache")
-    cookies = field(page, "server.web.cache.cookies")
-    cookies.fill("cookie_consent\n*")
-    save(page)
-    expect(beside(page, cookies)).to_contain_text("not alone")
-    assert server(stage)["cache"]["cookies"] == []
 
 
 @pytest.mark.long

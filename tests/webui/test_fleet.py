@@ -48,33 +48,6 @@ def test_a_fleets_server_is_set_with_the_keyboard_and_its_token_never_shown(
 
 
 @pytest.mark.long
-def test_what_cannot_be_is_refused_beside_its_field(page: WatchedPage, stage: Stage) -> None:
-    page.watch.allow("status of 422")
-    before = stage.config_file.read_bytes()
-    page.goto(PATH)
-    details = page.locator("main details")
-    for name, typed, words in (
-        ("url", "http://fleet.example.org", "must look like https://HOST or https://HOST:PORT"),
-        ("token", "two words", "must be letters, digits and punctuation, without spaces and \\"),
-        ("name", "büro", "must be letters, digits and punctuation, without spaces and \\"),
-        ("tenant", "x" * 65, "must be 1 to 64 bytes long"),
-    ):
-        place = key(page, name)
-        details.evaluate_all("all => all.forEach((each) => { each.open = true; })")
-        usual = place.input_value()
-        place.fill(typed)
-        page.evaluate(
-            "document.querySelectorAll('main details').forEach(each => each.open = false)"
-        )
-        save(page)
-        expect(beside(page, place)).to_contain_text(words)
-        expect(place).to_be_focused()
-        expect(place).to_have_attribute("aria-invalid", "true")
-        place.fill(usual)
-    assert stage.config_file.read_bytes() == before
-
-
-@pytest.mark.long
 def test_a_token_cannot_be_forgotten_while_there_is_a_server(
     page: WatchedPage, stage: Stage
 ) -> None:

@@ -180,16 +180,6 @@ def test_only_the_tab_that_is_shown_is_asked_for(page: WatchedPage) -> None:
 
 
 @pytest.mark.long
-def test_a_tab_is_a_link_that_keeps_the_time(page: WatchedPage) -> None:
-    show(page, "/history?view=month&tab=decisions")
-    page.locator("#decisions .line").first.wait_for()
-    link = page.get_by_role("tab", name="Who wakes it").get_attribute("href")
-    page.goto(f"/history{link}")
-    page.locator("#ledger .line").first.wait_for()
-    assert shown(page) == {"view": "month", "tab": "wakes"}
-
-
-@pytest.mark.long
 def test_lines_are_one_stop_of_the_tab_key(page: WatchedPage) -> None:
     show(page, "/history?view=week&tab=decisions")
     page.locator("#decisions .line").first.wait_for()

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from tests.simulator.office.namespace import wait_for
 from tests.simulator.past.front import HOST
-from tests.webui.conftest import FEW_DAYS, LANGUAGES, SCREENS, OpenPage, Pages, WatchedPage
+from tests.webui.conftest import FEW_DAYS, SCREENS, OpenPage, Pages, WatchedPage
 from tests.webui.looks import clean, open_all, settle
 from tests.webui.settings import beside, patch, put, save
 from tests.webui.stage import Stage
@@ -264,15 +264,12 @@ def test_what_only_the_box_s_https_has_goes_with_it(open_page: OpenPage, stage: 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("size", "scheme"),
-    [("desktop", "light"), ("narrow", "dark")],
-)
-@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize(("language", "size"), SCREENS)
 def test_the_page_with_all_there_can_be_is_accessible_and_fits(
-    open_page: OpenPage, full: Stage, language: str, size: str, scheme: str
+    open_page: OpenPage, full: Stage, language: str, size: str
 ) -> None:
     assert len(ids(full)) == 2
+    scheme = "dark" if size == "narrow" else "light"
     page = open_page(PATH, language=language, size=size, scheme=scheme)
     assert page.locator("html").get_attribute("lang") == language
     good(page)
@@ -382,21 +379,6 @@ def issue_form(page: WatchedPage) -> Any:
 
 @pytest.mark.long
 @with_issuer
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_trial_says_that_it_works_and_changes_nothing(
-    open_page: OpenPage, stage: Stage, port_80: None, language: str
-) -> None:
-    before = stage.config_file.read_bytes()
-    page = open_page(PATH, language=language)
-    form = issue_form(page)
-    form.locator("[data-check]").click()
-    expect(form.locator("[data-tried] .notice[data-kind=good]")).to_contain_text(HOST)
-    good(page)
-    assert (stage.config_file.read_bytes(), ids(stage)) == (before, [])
-
-
-@pytest.mark.long
-@with_issuer
 def test_a_trial_of_a_name_that_leads_elsewhere_says_what_to_do(
     open_page: OpenPage, stage: Stage, elsewhere: str
 ) -> None:
@@ -408,19 +390,6 @@ def test_a_trial_of_a_name_that_leads_elsewhere_says_what_to_do(
     expect(said).to_contain_text(elsewhere)
     expect(said).to_contain_text("Nothing has changed")
     assert ids(stage) == []
-
-
-@pytest.mark.long
-@with_issuer
-def test_a_wrong_directory_is_said_in_words(
-    open_page: OpenPage, stage: Stage, issuer: Pebble
-) -> None:
-    put(stage, "https", acme_directory="https://127.0.0.1:1/dir")
-    page = open_page(PATH)
-    form = issue_form(page)
-    form.locator("[data-check]").click()
-    said = form.locator("[data-tried] .notice[data-kind=bad]")
-    expect(said).to_contain_text("could not be reached")
 
 
 @with_issuer

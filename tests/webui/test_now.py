@@ -266,27 +266,6 @@ def test_one_that_sleeps_by_itself_is_left_to_do_so_when_somebody_agrees(
     assert stage.api("GET", "/v1/config")["server"][0]["sleep"]["driver"] == "itself"
 
 
-@pytest.mark.long
-def test_appointments_and_calendar_are_told_with_their_times_and_what_is_wrong(
-    now: OpenNow,
-) -> None:
-    def planned(said: Any) -> Any:
-        begin_s = said["now_s"] + 86400
-        choir = {"t_s": begin_s, "end_s": begin_s, "name": "Choir"}
-        said["servers"][0]["calendar"] = {"events": [choir], "problem": "No answer."}
-        said["servers"][0]["appointments"] = [{"t_s": begin_s, "name": "backup.timer"}]
-        return said
-
-    words = card(now(planned)).locator("dl.facts").first
-    for told in (
-        "Its own appointments",
-        re.compile(r"backup\.timer, tomorrow,? \d"),
-        "By its calendar",
-        re.compile(r"No answer\.\s*Choir, tomorrow,? \d.* to tomorrow"),
-    ):
-        expect(words).to_contain_text(told)
-
-
 def hostile(said: Any) -> Any:
     """Every text that may come from elsewhere is markup."""
     server = said["servers"][0]
@@ -326,14 +305,3 @@ def test_the_home_page_is_few_requests_and_small(now: OpenNow) -> None:
     # cost no further round trip.
     assert len(loaded) < 13, loaded
     assert sum(loaded.values()) < 150_000, loaded
-
-
-@pytest.mark.long
-def test_a_phone_that_lost_its_network_is_told_so(now: OpenNow) -> None:
-    page = now(size="phone", own=True)
-    expect(card(page)).to_be_visible()
-    page.watch.allow("ERR_INTERNET_DISCONNECTED")
-    page.context.set_offline(True)
-    expect(page.locator("#banners")).to_contain_text("cannot reach the box")
-    page.context.set_offline(False)
-    expect(page.locator("#banners")).to_be_empty()

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.webui.conftest import LANGUAGES, OpenPage, WatchedPage
-from tests.webui.looks import clean
+from tests.webui.conftest import OpenPage, WatchedPage
 from tests.webui.settings import beside, put
 from tests.webui.stage import Stage
 
@@ -119,14 +118,3 @@ def test_a_plan_that_cannot_be_is_refused_beside_its_field(
         expect(place).to_have_attribute("aria-invalid", "true")
         place.fill(usual)
     assert stage.api("GET", "/v1/servers/web/commission") == before
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_it_fits_a_narrow_screen(open_page: OpenPage, stage: Stage, language: str) -> None:
-    put(stage, "server.web.power", on_w=1060.5, off_w=103.5)
-    page = open_page(PATH, language=language, size="narrow", scheme="dark")
-    expect(page.locator("#result")).to_contain_text("104\u00a0W")
-    clean(page)
-    page.locator("#power button").click()
-    expect(page.locator("#used")).to_be_focused()

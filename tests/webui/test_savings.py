@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.webui.conftest import OpenPage, Scheme, Size, WatchedPage
+from tests.webui.conftest import OpenPage, WatchedPage
 from tests.webui.looks import clean, settle
 
 LONG_MS = 120_000
@@ -150,23 +150,6 @@ def test_going_back_in_time_and_by_the_browser(page: WatchedPage) -> None:
         "aria-pressed", "true"
     )
     expect(page.locator("#energy .legend")).to_be_visible()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("size", "scheme"),
-    [("desktop", "light"), ("phone", "dark")],
-)
-def test_all_of_it_open_is_accessible_and_not_too_wide(
-    open_page: OpenPage, size: Size, scheme: Scheme
-) -> None:
-    page = open_page(size=size, scheme=scheme)
-    open_savings(page)
-    work_out(page)
-    for summary in page.locator("main details > summary").all():
-        summary.click()
-    settle(page)
-    clean(page)
 
 
 @pytest.mark.long

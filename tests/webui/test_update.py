@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from tests.simulator.office.namespace import ROOT
 from tests.webui.conftest import FEW_DAYS, PATIENCE_MS, WatchedPage, log_in, watched
-from tests.webui.looks import clean_narrow_and_dark, still, until
+from tests.webui.looks import clean_narrow_and_dark, still
 from tests.webui.people import PASSWORD, USER
 from tests.webui.stage import Stage
 from tests.webui.story import Story
@@ -180,37 +180,6 @@ def test_a_box_that_went_back_by_itself_says_so(
     page.get_by_text("The box restarts").wait_for()
     restart(page, box, machine, "A")
     page.get_by_text("The box went back to version").wait_for()
-
-
-@pytest.mark.long
-def test_an_upload_goes_on_where_the_connection_broke(
-    sender: WatchedPage, shared: tuple[Stage, RaucMachine], signer: Signer, tmp_path: Path
-) -> None:
-    page, (box, _) = sender, shared
-    sent: list[str] = []
-    held: list[Route] = []
-
-    def third_is_held(route: Route) -> None:
-        sent.append(route.request.url)
-        if len(sent) == 3:
-            held.append(route)
-        else:
-            route.continue_()
-
-    page.route(lambda url: "offset=" in url, third_is_held)
-    page.watch.allow(BROKEN)
-    choose(page, bundle(tmp_path / "large.raucb", signer, kib=12 << 10))
-    until(page, lambda: held)
-    expect(page.get_by_text("This file is good.")).to_be_hidden()
-    box.stop_webui()
-    held[0].continue_()
-    page.get_by_text("The connection broke. The page keeps trying").wait_for()
-    box.start_webui()
-    page.get_by_text("This file is good.").wait_for(timeout=150_000)
-    offsets = [int(url.partition("offset=")[2]) for url in sent]
-    # Only what was under way when it broke is sent twice.
-    assert len(offsets) - len(set(offsets)) <= 1
-    assert offsets.count(0) == 1
 
 
 def test_a_file_that_is_not_good_is_refused_in_words_and_another_may_be_chosen(

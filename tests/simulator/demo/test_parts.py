@@ -4,10 +4,9 @@ import io
 import math
 from pathlib import Path
 
-import pytest
 from naproxy.policy.thesis import Settings
 
-from tests.simulator.demo.power import TABLE_4_2, energy
+from tests.simulator.demo.power import energy
 from tests.simulator.demo.screen import Screen, plain
 from tests.simulator.demo.stretch import choose
 
@@ -23,12 +22,6 @@ def line(t_s: int, path: str, agent: str = "Mozilla/5.0") -> str:
 # ----------------------------------------------------------------- the stretch
 
 
-def test_without_a_log_a_generated_one_is_used() -> None:
-    chosen = choose(None, IMPATIENT, 120)
-    assert (chosen.name, chosen.log, chosen.fits) == ("generated", None, True)
-    assert all(0 <= e.t_s - chosen.start_s < 120 for e in chosen.entries)
-
-
 def test_a_log_that_is_too_busy_is_used_all_the_same_and_does_not_fit(tmp_path: Path) -> None:
     log = tmp_path / "busy.log"
     log.write_text("".join(line(t_s, f"/{t_s}") for t_s in range(300)))
@@ -41,13 +34,6 @@ def test_a_short_log_is_used_from_its_start(tmp_path: Path) -> None:
     log = tmp_path / "short.log"
     log.write_text(line(3, "/a") + line(5, "/b"))
     assert [e.path for e in choose(log, IMPATIENT, 120).entries] == ["/a", "/b"]
-
-
-def test_an_empty_log_is_an_error(tmp_path: Path) -> None:
-    log = tmp_path / "empty.log"
-    log.write_text("junk\n")
-    with pytest.raises(ValueError, match="no request in this log"):
-        choose(log, IMPATIENT, 120)
 
 
 # ------------------------------------------------------------------- the power
@@ -68,19 +54,11 @@ def test_energy_is_the_thesis_model_over_the_transitions() -> None:
     assert math.isclose(used.proxy_j, 500)
 
 
-def test_always_on_is_the_energy_of_a_server_that_never_sleeps() -> None:
-    used = energy([{"state": "on", "t_s": 0.0}], 10.0, 110.0)
-    assert used.server_j == used.always_on_j == 100 * TABLE_4_2.on_w
-
-
 # ------------------------------------------------------------------ the screen
 
 
 def test_text_from_a_log_cannot_steer_the_terminal() -> None:
     assert plain("/a\x1b[2Jb\r\n\x9b\u202e") == "/a?[2Jb????"
-
-
-def test_long_text_is_cut() -> None:
     assert len(plain("x" * 500)) == 60
 
 
