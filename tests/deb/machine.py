@@ -15,7 +15,6 @@ from tests.simulator.office.namespace import ROOT, wait_for
 BUILD = ROOT / "build/deb"
 BEFORE = "0.0.1"
 """The version that others are upgrades of."""
-_NO_SERVICES = "#!/bin/sh\nexit 101\n"
 _SPAWN = ("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit")
 
 

@@ -265,12 +265,6 @@ def test_a_program_s_lock_is_a_refusal_with_its_words(office: GuestOffice, key: 
         guest.run_inside("systemctl stop locked")
 
 
-def test_somebody_logged_in_is_a_refusal(office: GuestOffice, key: bytes) -> None:
-    with office.server.logged_in():
-        outcome = ask(office, key, order=True)
-    assert "logged in: anna from 192.0.2.10" in outcome.why
-
-
 def test_a_job_s_process_is_a_refusal(office: GuestOffice, key: bytes) -> None:
     guest = office.server
     guest.run_inside("cp /bin/sleep /tmp/rsync; systemd-run --quiet --unit=job /tmp/rsync 600")

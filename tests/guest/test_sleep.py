@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import socket
 import statistics
 import struct
 import threading
@@ -108,26 +107,6 @@ def test_no_other_frame_wakes_it(office: GuestOffice) -> None:
     guest.wake(lambda: etherwake(office))
 
 
-def test_a_magic_packet_to_one_that_is_awake_changes_nothing(office: GuestOffice) -> None:
-    guest = office.server
-    assert guest.power
-    events = list(guest.power.events)
-    etherwake(office)
-    assert guest.answers()
-    assert guest.power.events == events
-
-
-def test_it_may_wake_by_itself(guest: Guest) -> None:
-    power = guest.power
-    assert power
-    slept, woken = power.count(SUSPEND), power.woken
-    guest.run_inside("systemd-run --quiet rtcwake -m mem -s 5")
-    power.wait(SUSPEND, slept + 1)
-    wait_for(lambda: not power.asleep, "its own clock to wake it")
-    assert power.woken == woken
-    wait_for(guest.answers, "the web server after the wake")
-
-
 def test_a_download_goes_on_after_the_sleep_on_the_same_connection(office: GuestOffice) -> None:
     guest = office.server
     expected = guest.run_inside(
@@ -153,20 +132,6 @@ def test_a_download_goes_on_after_the_sleep_on_the_same_connection(office: Guest
     body = bytes(got).partition(b"\r\n\r\n")[2]
     assert len(body) == int(expected[2])
     assert hashlib.sha256(body).hexdigest() == expected[0]
-
-
-def test_an_idle_connection_is_good_after_the_sleep(office: GuestOffice) -> None:
-    guest = office.server
-
-    def ask(connection: socket.socket) -> bytes:
-        connection.sendall(b"GET /kept HTTP/1.1\r\nHost: guest\r\n\r\n")
-        return connection.recv(4096)
-
-    with office.client.connect(ADDRESS, 80, timeout_s=60) as connection:
-        assert ask(connection).startswith(b"HTTP/1.1 200")
-        guest.sleep()
-        guest.wake(lambda: etherwake(office))
-        assert ask(connection).startswith(b"HTTP/1.1 200")
 
 
 def test_ten_cycles_and_how_long_they_take(office: GuestOffice) -> None:

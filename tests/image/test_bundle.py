@@ -209,13 +209,6 @@ def test_a_release_takes_its_own_bundles_and_none_of_the_development_key(
     assert "signature verification failed" in said
 
 
-def test_a_box_for_development_takes_none_of_a_release(
-    tmp_path: Path, images: Path, release: Authority, development: dict[str, str]
-) -> None:
-    bundle = made(images, release.environment())
-    assert judged(box(tmp_path, development), bundle)[0] == 1
-
-
 def test_a_key_that_is_for_something_else_signs_nothing(tmp_path: Path, images: Path) -> None:
     web = Authority(tmp_path / "web", "A web server", usage="serverAuth")
     code, said = call(COMMON / "bundle", images, "qemu-x86_64", env=web.environment())

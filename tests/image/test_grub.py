@@ -25,14 +25,6 @@ def test_an_update_has_three_tries_then_the_other_then_they_take_turns(
 
 
 @pytest.mark.long
-def test_a_system_that_is_confirmed_each_time_stays(tmp_path: Path, parts: Parts) -> None:
-    disk = Disk(tmp_path, parts, **UPDATED)
-    for _ in range(2):
-        assert disk.boot() == ["B"]
-        disk.remember(B_TRY="0")  # what RAUC's mark-good writes
-
-
-@pytest.mark.long
 def test_a_system_that_was_not_written_waits_until_the_other_has_failed(
     tmp_path: Path, parts: Parts
 ) -> None:

@@ -43,21 +43,6 @@ def root(recipe: Path) -> Path:
     return TOP / site
 
 
-def test_all_recipes_are_there() -> None:
-    assert [recipe.stem for recipe in RECIPES] == [
-        "etherwake",
-        "libvmod-naproxy",
-        "micropython-pico",
-        "naproxy",
-        "naproxy-meter",
-        "naproxy-through",
-        "naproxy-vcl",
-        "naproxy-webui",
-        "python-pycurl",
-        "varnish",
-    ]
-
-
 def test_the_menu_has_every_recipe_once() -> None:
     menu = (TOP / "buildroot-external/Config.in").read_text()
     listed = re.findall(r"/\.\./package/([\w-]+)/Config\.in", menu)

@@ -22,15 +22,6 @@ def test_an_update_has_three_tries_then_the_other_then_all_again(tmp_path: Path)
 
 
 @pytest.mark.long
-def test_a_system_that_is_confirmed_each_time_stays(tmp_path: Path) -> None:
-    disk = Disk(tmp_path, **UPDATED)
-    for _ in range(4):
-        assert disk.boot() == "B"
-        assert disk.memory()["BOOT_B_LEFT"] == "2"
-        disk.remember(**UPDATED)
-
-
-@pytest.mark.long
 def test_a_system_that_was_not_written_waits_until_the_other_has_failed(tmp_path: Path) -> None:
     disk = Disk(tmp_path, **HALF)
     disk.write_system("B", whole=False)

@@ -9,9 +9,7 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,10 +17,10 @@ import pytest
 from tests.image_vm import by_https, cases, setup
 from tests.image_vm.place import Visited
 from tests.image_vm.report import memory
-from tests.image_vm.ui import PORT, RefusedError, Ui
+from tests.image_vm.ui import PORT, Ui
 from tests.simulator.office import Settings
 from tests.simulator.office.box import ADDRESS
-from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
+from tests.simulator.office.namespace import ROOT, wait_for
 from tests.webui.first_run import CODE, NewBox
 
 # The image test takes the same steps; this tells within a minute whether they can be taken.
@@ -110,38 +108,6 @@ def test_set_up_by_its_steps_the_box_may_put_the_server_to_sleep(box: Box, ui: U
     assert ui.call("GET", "/api/setup")["done"]
 
 
-def test_the_history_begins_with_the_same_line_later_on(ui: Ui) -> None:
-    first = setup.oldest(ui)
-    setup.kept(ui, first)
-    with pytest.raises(OfficeError, match="history"):
-        setup.kept(ui, (first[0] + 1, first[1], first[2]))
-
-
-def test_settings_that_are_not_what_they_were_are_seen(ui: Ui) -> None:
-    first = setup.oldest(ui)
-    setup.settings(ui, **{"office.name": "Another office"})
-    with pytest.raises(OfficeError, match="Another office"):
-        setup.kept(ui, first)
-    setup.settings(ui, **{"office.name": setup.MARKER})
-    setup.kept(ui, first)
-
-
-def test_a_page_that_comes_from_the_server_is_told_from_others(
-    place: Visited, ui: Ui, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert place.served()
-    page = place.get("/?before", {"X-Request-Id": "before"})
-    assert place.server.received()["before"] == 1
-    for answer in (
-        page,  # all is right but that the server was not asked for it
-        replace(page, status=503),
-        replace(page, headers={}),
-        replace(page, body=b"not set up yet"),
-    ):
-        monkeypatch.setattr(place, "get", lambda *_args, answer=answer, **_kw: answer)
-        assert not place.served()
-
-
 def test_the_server_sleeps_is_woken_for_a_page_and_kept_awake(place: Visited, ui: Ui) -> None:
     words = cases.wake(place, ui, place.served)
     found = re.match(r"(\d+) magic packets", words)
@@ -167,44 +133,13 @@ def test_passed_on_the_server_is_asked_and_woken(https: None, place: Visited, ui
     assert re.fullmatch(r"HTTP/1.1: .*magic packets.*; HTTP/2: .*magic packets.*", words)
 
 
-def test_served_by_the_box_is_not_taken_for_passed_on(https: None, place: Visited, ui: Ui) -> None:
-    by_https.offered(place, ui)
-    assert by_https.page(place, "2", through=False)
-    assert not by_https.page(place, "2", through=True)
-    by_https.ended(ui)
-    with pytest.raises(OfficeError, match="by HTTPS"):
-        by_https.page(place, "2", through=False)
-
-
 def test_the_certificate_is_the_one_that_is_announced(box: Box, ui: Ui) -> None:
     said = re.search(cases.FINGERPRINT, box.said("webui"))
     assert said
     assert said[1].replace(":", "").lower() == ui.fingerprint()
 
 
-def test_an_upload_is_whole(box: Box, ui: Ui, tmp_path: Path) -> None:
-    file = tmp_path / "some.raucb"
-    file.write_bytes(os.urandom((2 << 20) + 17))
-    upload = ui.upload(file)
-    kept = [each for each in (box.box.directory / "webui/uploads").rglob("*") if each.is_file()]
-    assert file.read_bytes() in [each.read_bytes() for each in kept]
-    assert ui.call("GET", f"/api/uploads/{upload}")["complete"]
-
-
-def test_what_is_refused_is_said_with_its_words(ui: Ui) -> None:
-    with pytest.raises(RefusedError, match="409") as refused:
-        ui.call("POST", "/api/update/install", {"older": True})
-    assert refused.value.status == 409
-
-
 def test_the_box_tells_its_memory(ui: Ui) -> None:
     texts = ui.diagnostics()
     assert memory(texts["memory.txt"])["in_use_mb"] > 0
     assert "varnishd" in texts["processes.txt"]
-
-
-def test_waiting_ends_when_the_power_is_cut() -> None:
-    began_s = time.monotonic()
-    with pytest.raises(OfficeError, match="the power is cut"):
-        setup.wait(lambda: None, "something", 3600, lambda: True)
-    assert time.monotonic() - began_s < 3600

@@ -78,10 +78,6 @@ class Workshop:
         """Say that it is for another board."""
         return self._bundle("other-board", self._system(), {"compatible": compatible})
 
-    def of_version(self, version: str) -> Path:
-        """Call what is in it another version."""
-        return self._bundle(f"version-{version}", self._system(), {"version": version})
-
     def broken(self, name: str, change: Change, version: str) -> Path:
         """Break its system."""
         root = self._directory / f"{name}-root"

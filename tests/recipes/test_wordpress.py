@@ -26,11 +26,6 @@ def state(at: Place) -> str:
     return at.office.server.board.state
 
 
-def test_a_login_wakes_the_server(asleep: Place) -> None:
-    assert "Dashboard" in Browser(asleep.office, "second", ADA).login()
-    assert state(asleep) == "on"
-
-
 def test_who_is_logged_in_stays_so_over_a_sleep_and_publishes(
     asleep: Place, admin: Browser
 ) -> None:
