@@ -32,8 +32,7 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.bench import lighthouse, result
 from tests.simulator.office.namespace import ROOT
 from tests.simulator.past import cached
-from tests.webui.conftest import CHROMIUM, SIZES
-from tests.webui.people import PASSWORD, USER
+from tests.webui.conftest import SIZES, cookies_of, launched
 from tests.webui.stage import Stage
 
 sys.path.append(str(ROOT / "webui/tests"))
@@ -121,28 +120,25 @@ def main() -> None:
     out = result.output_path()
     making = cached.Making(DAYS)
     try:
-        with Fronted(days=30) as stage, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
-            )
-            state = _log_in(browser, stage)
-            idle_mib = stage.pss_mib()
-            home = {
-                name: [_home(browser, stage, state, rate) for _ in range(TURNS)]
-                for name, rate in (("full speed", 1), ("throttled", THROTTLE))
-            }
-            rate = _load(stage, state)
-            looked_mib = stage.pss_mib()
-            browser.close()
+        with Fronted(days=30) as stage:
+            with sync_playwright() as playwright, launched(playwright) as browser:
+                state = cookies_of(browser, stage.url, ignore_https_errors=True)
+                idle_mib = stage.pss_mib()
+                home = {
+                    name: [_home(browser, stage, state, rate) for _ in range(TURNS)]
+                    for name, rate in (("full speed", 1), ("throttled", THROTTLE))
+                }
+                rate = _load(stage, state)
+                looked_mib = stage.pss_mib()
             seen = lighthouse.look_at_all(stage.url, _cookie(state), LIGHTHOUSE)
-        with _Long(making) as stage, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
-            )
-            state = _log_in(browser, stage)
+        with (
+            _Long(making) as stage,
+            sync_playwright() as playwright,
+            launched(playwright) as browser,
+        ):
+            state = cookies_of(browser, stage.url, ignore_https_errors=True)
             pages = {name: _page(browser, stage, state, path) for name, path in PAGES.items()}
             long_mib = stage.pss_mib()
-            browser.close()
     finally:
         making.stop()
     _write(
@@ -164,19 +160,6 @@ class _Long(Fronted):
 
     def fill(self) -> None:
         self._making.into(self.data_dir)
-
-
-def _log_in(browser: Browser, stage: Fronted) -> Any:
-    context = browser.new_context(base_url=stage.url, ignore_https_errors=True)
-    page = context.new_page()
-    page.goto("/login")
-    page.locator("#name").fill(USER)
-    page.locator("#password").fill(PASSWORD)
-    page.locator("form button[type=submit]").click()
-    page.wait_for_url(lambda url: "/login" not in url)
-    state = context.storage_state()
-    context.close()
-    return state
 
 
 def _home(browser: Browser, stage: Fronted, state: Any, throttle: int) -> dict[str, Any]:

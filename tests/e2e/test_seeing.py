@@ -10,10 +10,10 @@ import pytest
 from naproxy.core.reason import Reason, reason_of
 
 from tests.e2e.clients import PERSON, ask, fresh
-from tests.e2e.conftest import QUICK
+from tests.e2e.conftest import QUICK, settle_awake
 from tests.simulator.office import Office
 from tests.simulator.office.box import VMOD, RefusedError, toml
-from tests.simulator.office.namespace import ROOT, OfficeError, ip, wait_for
+from tests.simulator.office.namespace import ROOT, ip, wait_for
 from tests.simulator.office.plug import Plug
 from tests.simulator.office.server import ADDRESS
 
@@ -68,15 +68,7 @@ def shared() -> Iterator[Metered]:
 
 @pytest.fixture
 def awake(shared: Metered) -> Metered:
-    board = shared.office.server.board
-    shared.plug.unplugged = False
-    board.reset(QUICK)
-    wait_for(lambda: board.state not in ("suspending", "resuming"), "the board to settle")
-    if board.state != "on":
-        # The controller may go on calling: then it resumes already.
-        with contextlib.suppress(OfficeError):
-            board.power_on()
-    shared.box.await_state("awake")
+    settle_awake(shared.office)
     with contextlib.suppress(RefusedError):
         shared.box.api("POST", "/v1/servers/web/arm", {})
     shared.configure()

@@ -15,7 +15,7 @@ import pytest
 from tests.faults.campaign import Campaign, Row, campaign, drawn
 from tests.faults.kinds import DAY_S, FAULTS
 from tests.faults.visitors import Visitors
-from tests.faults.watch import judge
+from tests.faults.watch import Seen, judge
 from tests.simulator.office import Office
 from tests.simulator.office.namespace import ROOT
 
@@ -83,11 +83,14 @@ def test_a_cycle_is_drawn_the_same_again() -> None:
 
 
 def test_the_longest_wrong_stretch_counts_and_to_know_nothing_is_counted_apart() -> None:
+    back: list[Seen] = [(0.0, "awake"), (5.0, "asleep"), (9.0, "awake")]
+    off: list[Seen] = [(0.0, "on"), (4.0, "off"), (6.0, "on")]
+    on: list[Seen] = [(0.0, "on")]
     for claims, truths, end_s, wrong_s, unknown_s in (
-        ([(0, "awake"), (5, "asleep"), (9, "awake")], [(0, "on"), (4, "off"), (6, "on")], 10, 3, 0),
-        ([(0, "asleep")], [(0, "on")], 8, 8, 0),
-        ([(0, "asleep"), (2, "waking"), (5, "awake")], [(0, "on")], 9, 5, 0),
-        ([(0, "unknown"), (3, "awake")], [(0, "on")], 9, 0, 3),
+        (back, off, 10.0, 3.0, 0.0),
+        ([(0.0, "asleep")], on, 8.0, 8.0, 0.0),
+        ([(0.0, "asleep"), (2.0, "waking"), (5.0, "awake")], on, 9.0, 5.0, 0.0),
+        ([(0.0, "unknown"), (3.0, "awake")], on, 9.0, 0.0, 3.0),
     ):
         verdict = judge(claims, truths, end_s)
         assert (verdict.wrong_s, verdict.unknown_s) == (wrong_s, unknown_s), claims

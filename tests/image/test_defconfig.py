@@ -62,37 +62,36 @@ def test_an_unknown_board_is_refused_with_those_there_are(configs: Path) -> None
     assert "no board 'toaster': there are box" in done.stderr
 
 
-def test_a_symbol_set_in_two_places_is_refused_with_both(configs: Path) -> None:
-    (configs / "box_defconfig").write_text("# from: one two\nBR2_TWO=y\n")
-    done = tool("merge", configs, "box")
-    assert done.returncode == 1
-    assert "box_defconfig: BR2_TWO is set in two.fragment already" in done.stderr
-
-
-def test_a_symbol_set_twice_in_a_file_is_refused_with_its_line(configs: Path) -> None:
-    (configs / "fragments/one.fragment").write_text("BR2_ONE=y\nBR2_ONE=y\n")
-    assert "one.fragment:2: BR2_ONE is set twice" in tool("merge", configs, "box").stderr
+OWN = "box_defconfig"
 
 
 @pytest.mark.parametrize(
-    "line", ["BR2_OWN = y", "BR2_OWN", "OWN=y", "BR2_OWN is not set", "include this"]
+    ("file", "text", "words"),
+    [
+        (OWN, "# from: one two\nBR2_TWO=y\n", f"{OWN}: BR2_TWO is set in two.fragment already"),
+        (
+            "fragments/one.fragment",
+            "BR2_ONE=y\nBR2_ONE=y\n",
+            "fragment:2: BR2_ONE is set twice",
+        ),
+        *(
+            (OWN, f"# from: one two\n{line}\n", f"{OWN}:2: not a setting: {line}")
+            for line in ("BR2_OWN = y", "BR2_OWN", "OWN=y", "BR2_OWN is not set", "include this")
+        ),
+        *(
+            (OWN, f"{head}BR2_OWN=y\n", "wants one line '# from: NAME...'")
+            for head in ("", "# from: one\n# from: two\n")
+        ),
+        (OWN, "# from: one three\n", "no fragment three.fragment"),
+    ],
 )
-def test_a_line_that_is_no_setting_is_refused(configs: Path, line: str) -> None:
-    (configs / "box_defconfig").write_text(f"# from: one two\n{line}\n")
+def test_what_is_wrong_with_a_board_is_refused_with_its_place(
+    configs: Path, file: str, text: str, words: str
+) -> None:
+    (configs / file).write_text(text)
     done = tool("merge", configs, "box")
     assert done.returncode == 1
-    assert f"box_defconfig:2: not a setting: {line}" in done.stderr
-
-
-@pytest.mark.parametrize("head", ["", "# from: one\n# from: two\n"])
-def test_a_board_says_once_what_it_is_made_of(configs: Path, head: str) -> None:
-    (configs / "box_defconfig").write_text(f"{head}BR2_OWN=y\n")
-    assert "wants one line '# from: NAME...'" in tool("merge", configs, "box").stderr
-
-
-def test_a_missing_fragment_is_named(configs: Path) -> None:
-    (configs / "box_defconfig").write_text("# from: one three\n")
-    assert "no fragment three.fragment" in tool("merge", configs, "box").stderr
+    assert words in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -122,13 +123,22 @@ def playwright() -> Iterator[Playwright]:
         yield started
 
 
+@contextmanager
+def launched(playwright: Playwright, program: str | Path = CHROMIUM) -> Iterator[Browser]:
+    """Start a Chromium, by another program too, and end it."""
+    browser = playwright.chromium.launch(
+        executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"]
+    )
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
 @pytest.fixture(scope="session")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    launched = playwright.chromium.launch(
-        executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
-    )
-    yield launched
-    launched.close()
+    with launched(playwright) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
@@ -193,10 +203,7 @@ class Pages:
         if name not in self._logins:
             if name == GERMAN:
                 people.add(self._stage.state_dir, name, "admin", "de")
-            context = self._browser.new_context(base_url=self._stage.url)
-            log_in(context.new_page(), name)
-            self._logins[name] = context.storage_state()
-            context.close()
+            self._logins[name] = cookies_of(self._browser, self._stage.url, name)
         return self._logins[name]
 
     def end(self) -> None:
@@ -256,6 +263,15 @@ def log_in(page: Page, name: str = USER, password: str = PASSWORD) -> None:
     page.locator("#password").fill(password)
     page.locator("form button[type=submit]").click()
     page.wait_for_url(lambda url: "/login" not in url)
+
+
+def cookies_of(browser: Browser, url: str, name: str = USER, **options: Any) -> Any:
+    """Log somebody in by the form, and return what the browser keeps of it."""
+    context = browser.new_context(base_url=url, **options)
+    log_in(context.new_page(), name)
+    state = context.storage_state()
+    context.close()
+    return state
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from tests.simulator.office.box import ADDRESS as BOX
 from tests.simulator.office.box import toml
 from tests.simulator.office.namespace import ROOT, ip, wait_for
 from tests.simulator.office.plug import Plug
+from tests.webui.conftest import launched
 
 PORT = 8080
 URL = f"http://{BOX}:{PORT}"
@@ -216,10 +217,5 @@ def browser_of(playwright: Playwright, made: NewBox) -> Iterator[Browser]:
     words = " ".join(json.dumps(word) for word in client.argv(["/usr/bin/chromium-headless-shell"]))
     start.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     start.chmod(0o755)
-    launched = playwright.chromium.launch(
-        executable_path=start, args=["--no-sandbox", "--disable-dev-shm-usage"]
-    )
-    try:
-        yield launched
-    finally:
-        launched.close()
+    with launched(playwright, start) as browser:
+        yield browser

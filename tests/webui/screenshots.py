@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.simulator.office.namespace import ROOT
 from tests.simulator.past import cached
-from tests.webui.conftest import CHROMIUM, log_in
+from tests.webui.conftest import cookies_of, launched
 from tests.webui.stage import Stage
 
 OUT = ROOT / "docs/img"
@@ -95,10 +95,7 @@ class Fresh(Stage):
 
 def take(browser: Browser, stage: Stage, out: Path, *, all_: bool) -> list[Path]:
     """Take the pictures; returns their files."""
-    context = browser.new_context(base_url=stage.url)
-    log_in(context.new_page())
-    state: Any = context.storage_state()
-    context.close()
+    state = cookies_of(browser, stage.url)
     made = []
     for picture in every(browser, stage, state) if all_ else pictures():
         width, height = SIZES[picture.size]
@@ -141,12 +138,9 @@ def main() -> int:
         # Somebody comes, so that the last minutes show more than a beginning.
         time.sleep(_LIVE_S)
         stage.wait("asleep")
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
-        for file in take(browser, stage, out, all_=all_):
-            print(f"{file} {file.stat().st_size // 1024} kB")
-        browser.close()
+        with launched(playwright) as browser:
+            for file in take(browser, stage, out, all_=all_):
+                print(f"{file} {file.stat().st_size // 1024} kB")
     return 0
 
 

@@ -28,7 +28,7 @@ from tests.simulator.office.box import ADDRESS, HOST
 from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
 from tests.simulator.office.plug import Plug
 from tests.simulator.past.cached import Making
-from tests.webui.conftest import CHROMIUM, log_in
+from tests.webui.conftest import launched, log_in
 
 OUT = ROOT / "docs/img/sleep-visit-wake.gif"
 MOST_BYTES = 1_000_000
@@ -206,12 +206,12 @@ def write(frames: list[tuple[Image.Image, int]], out: Path) -> None:
 def main() -> int:
     """Return the exit status: 1 if the film is too large for a page that people load."""
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else OUT
-    with _office() as (office, url), sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
+    with (
+        _office() as (office, url),
+        sync_playwright() as playwright,
+        launched(playwright) as chromium,
+    ):
         frames = _compose(_photograph(office, url, chromium), chromium)
-        chromium.close()
     write(frames, out)
     size = out.stat().st_size
     print(f"{out}: {len(frames)} frames, {size // 1000} kB")

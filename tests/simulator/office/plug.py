@@ -25,11 +25,10 @@ EVERY_S = 0.02
 
 
 class Plug:
-    """Writes the watts into `file`, over and over, with noise; `unplugged` says 0 W."""
+    """Writes the watts into `file`, over and over, with noise."""
 
     def __init__(self, board: Mainboard, file: Path, *, noise_w: float = 0.0, seed: int = 1):
         self.file = file
-        self.unplugged = False
         self._board = board
         self._noise_w = noise_w
         self._chance = random.Random(seed)
@@ -65,7 +64,7 @@ class Plug:
         report = self._board.report()
         now_s = time.monotonic()
         mean_w = energy_j(report, now_s - MEAN_S, now_s) / MEAN_S
-        return 0.0 if self.unplugged else mean_w + self._chance.gauss(0, self._noise_w)
+        return mean_w + self._chance.gauss(0, self._noise_w)
 
     def _write(self, power_w: float) -> None:
         new = self.file.with_suffix(".new")
