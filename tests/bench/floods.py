@@ -24,6 +24,7 @@ from tests.siege.attacks import (
     SlowBodies,
     SlowHeads,
     StoppedReaders,
+    meanwhile,
 )
 from tests.simulator.office.box import ADDRESS, HOST
 
@@ -44,13 +45,10 @@ class Idle(Attack):
 
     async def hold(self, line: Line) -> None:
         await line.say(h2.PREFACE + h2.settings())
-        hung_up = asyncio.ensure_future(line.until_hung_up())
-        try:
+        async with meanwhile(line.until_hung_up()) as hung_up:
             while not hung_up.done():
                 await asyncio.sleep(4)
                 await line.say(h2.frame(h2.PING, 0, 0, bytes(8)))
-        finally:
-            hung_up.cancel()
 
 
 class IdleH1(Attack):
@@ -154,8 +152,7 @@ class Frames(Attack):
 
     async def hold(self, line: Line) -> None:
         await line.say(h2.PREFACE + h2.settings(self.settings) + h2.frame(h2.SETTINGS, h2.ACK, 0))
-        hung_up = asyncio.ensure_future(_forget(line))
-        try:
+        async with meanwhile(_forget(line)) as hung_up:
             for piece in self.frames():
                 if hung_up.done():
                     break
@@ -163,8 +160,6 @@ class Frames(Attack):
                 line.tally["pieces"] += 1
                 await asyncio.sleep(0)
             await hung_up
-        finally:
-            hung_up.cancel()
 
 
 async def _forget(line: Line) -> None:
@@ -270,59 +265,47 @@ class LargeHeads(Frames):
             yield h2.get(n, large)
 
 
-class SlowHeadsH2(Frames):
+class SlowHeadsH2(Attack):
     """300 connections send a head in CONTINUATION frames of a byte, one each half second."""
 
     name = "slow_heads_h2"
     connections = 300
-
-    def frames(self) -> Iterator[bytes]:
-        return iter(())
+    per_s = 100
 
     async def hold(self, line: Line) -> None:
         await line.say(h2.PREFACE + h2.settings() + h2.frame(h2.HEADERS, 0, 1, _BLOCK[:1]))
-        hung_up = asyncio.ensure_future(_forget(line))
-        try:
+        async with meanwhile(_forget(line)) as hung_up:
             for byte in itertools.cycle(_BLOCK):
                 if hung_up.done():
                     break
                 await line.say(h2.frame(h2.CONTINUATION, 0, 1, bytes([byte])))
                 await asyncio.sleep(0.5)
-        finally:
-            hung_up.cancel()
 
 
-class SlowBodiesH2(Frames):
+class SlowBodiesH2(Attack):
     """100 forms on each of 20 connections, a byte a second of each."""
 
     name = "slow_bodies_h2"
     connections = 20
-
-    def frames(self) -> Iterator[bytes]:
-        return iter(())
+    per_s = 100
 
     async def hold(self, line: Line) -> None:
         head = h2.block(HOST, "/app/echo", method="POST", more=[("content-length", "100000")])
         streams = list(itertools.islice(_streams(), 100))
         opened = b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, n, head) for n in streams)
         await line.say(h2.PREFACE + h2.settings() + opened)
-        hung_up = asyncio.ensure_future(_forget(line))
-        try:
+        async with meanwhile(_forget(line)) as hung_up:
             while not hung_up.done():
                 await line.say(b"".join(h2.frame(h2.DATA, 0, n, b".") for n in streams))
                 await asyncio.sleep(1)
-        finally:
-            hung_up.cancel()
 
 
-class StoppedReadersH2(Frames):
+class StoppedReadersH2(Attack):
     """A file of 3 MB on each of 100 streams of 20 connections, whose windows stay shut."""
 
     name = "stopped_readers_h2"
     connections = 20
-
-    def frames(self) -> Iterator[bytes]:
-        return iter(())
+    per_s = 100
 
     async def hold(self, line: Line) -> None:
         streams = itertools.islice(_streams(), 100)

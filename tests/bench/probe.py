@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import itertools
-import json
 import os
-import signal
 import socket
 import ssl
-import sys
 import time
 from collections import Counter
 from typing import Final
@@ -22,10 +18,11 @@ from typing import Final
 from tests.bench import h2
 from tests.bench.floods import PORT
 from tests.bench.tls_line import TlsLine, context
-from tests.siege.fair import HIT, Visit, judged, request
+from tests.siege.fair import HIT, Visit, judged, request, visit_steadily
 from tests.simulator.office.box import ADDRESS, HOST
 
-EVERY_S: Final = 0.1
+RATES: Final = {"in turn": 10.0}
+"""By HTTP/1.1 and HTTP/2."""
 TIMEOUT_S: Final = 5.0
 NICE: Final = -10
 """In reality its processor is its own."""
@@ -62,8 +59,9 @@ async def _by_h2(line: TlsLine) -> bytes:
     return b""
 
 
-async def ask(kind: str, number: int, due_s: float) -> Visit:
-    """Ask once, on a new connection."""
+async def ask(_: str, number: int, due_s: float) -> Visit:
+    """Ask once, on a new connection, each second time by HTTP/2."""
+    kind = ("h1", "h2")[number % 2]
     loop, data, error = asyncio.get_running_loop(), b"", ""
     with socket.socket() as sock:
         sock.setblocking(False)
@@ -80,31 +78,6 @@ async def ask(kind: str, number: int, due_s: float) -> Visit:
     return dataclasses.replace(visit, kind=kind, error=error or visit.error)
 
 
-async def _visit() -> None:
-    stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    underway: set[asyncio.Task[None]] = set()
-
-    async def one(number: int, due_s: float) -> None:
-        visit = await ask(("h1", "h2")[number % 2], number, due_s)
-        sys.stdout.write(json.dumps(dataclasses.asdict(visit)) + "\n")
-
-    async def steadily() -> None:
-        begun_s = time.monotonic()
-        for number in itertools.count():
-            due_s = begun_s + number * EVERY_S
-            await asyncio.sleep(max(0.0, due_s - time.monotonic()))
-            task = asyncio.ensure_future(one(number, due_s))
-            underway.add(task)
-            task.add_done_callback(underway.discard)
-
-    asking = asyncio.ensure_future(steadily())
-    await stop.wait()
-    asking.cancel()
-    while underway:
-        await asyncio.wait(underway)
-
-
 if __name__ == "__main__":
     os.nice(NICE)
-    asyncio.run(_visit())
+    asyncio.run(visit_steadily(ask, RATES))

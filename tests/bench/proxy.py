@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.result import goal, output_path, summary, write
+from tests.bench.terminators import cpu_s
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, VMOD, surroundings, vmod_path
 from tests.simulator.office.box import arguments as varnishd_arguments
@@ -166,12 +167,6 @@ def hit_latency_ms(office: Office, path: str, count: int) -> list[float]:
 def child_of(pid: int) -> int:
     """The worker process of a varnishd."""
     return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
-
-
-def cpu_s(pid: int) -> float:
-    """CPU seconds that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def rss_mb(pid: int) -> float:

@@ -24,8 +24,8 @@ from naproxy.transfer.power import BOX, SERVER
 from naproxy.transfer.sla import Sla
 
 from tests.bench.link import FAR, compiled, line
-from tests.bench.proxy import cpu_s
 from tests.bench.result import goal, output_path, write
+from tests.bench.terminators import cpu_s
 from tests.simulator.office import Office
 from tests.simulator.office.namespace import Namespace, wait_for
 
@@ -92,24 +92,9 @@ class Bench:
         self._trusted = work / "trusted.pem"
         subprocess.run(
             [
-                *(
-                    "openssl",
-                    "req",
-                    "-x509",
-                    "-newkey",
-                    "ec",
-                    "-pkeyopt",
-                    "ec_paramgen_curve:P-256",
-                ),
-                *(
-                    "-nodes",
-                    "-days",
-                    "2",
-                    "-subj",
-                    "/CN=far",
-                    "-addext",
-                    f"subjectAltName=IP:{FAR}",
-                ),
+                *("openssl", "req", "-x509", "-newkey", "ec"),
+                *("-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"),
+                *("-subj", "/CN=far", "-addext", f"subjectAltName=IP:{FAR}"),
                 *("-keyout", work / "key.pem", "-out", self._trusted),
             ],
             check=True,
@@ -182,14 +167,8 @@ class Bench:
         if who == "wget":
             file.write_text("\n".join(urls) + "\n")
             argv: list[str | Path] = [
-                "wget",
-                "-q",
-                "--ca-certificate",
-                self._trusted,
-                "-O",
-                "/dev/null",
-                "-i",
-                file,
+                *("wget", "-q", "--ca-certificate", self._trusted),
+                *("-O", "/dev/null", "-i", file),
             ]
         else:
             file.write_text("".join(f'url = "{url}"\noutput = /dev/null\n' for url in urls))

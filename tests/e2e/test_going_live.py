@@ -44,12 +44,6 @@ def assert_no_visitor(office: Office, *answers: Answer) -> None:
     assert office.box.status()["live"]["waits"]["params"]["name"] == HOST
 
 
-def test_a_person_who_asks_for_the_name_is_a_visitor(waiting: Office) -> None:
-    assert ask(waiting.client, fresh(), headers=PERSON).status == 200
-    wait_for(lambda: seen(waiting), "the visitor")
-    assert waiting.box.status()["live"]["waits"] is None
-
-
 def test_requests_for_an_address_of_robots_and_for_the_box_itself_are_no_visitors(
     waiting: Office,
 ) -> None:

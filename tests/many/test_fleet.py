@@ -7,7 +7,6 @@ slots are files, and nothing starts anew (rauc_machine.py).
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from tests.simulator.office.namespace import ROOT, wait_for
 
 sys.path.append(str(ROOT / "package/naproxy/tests"))
 
+from free_port import free_port
 from rauc_machine import BOARD, RaucMachine, Signer, bundle, usable
 
 SERVER = ROOT / "build/many/hawkbit"
@@ -42,9 +42,7 @@ class HawkBit:
     """The server, by TLS."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            self.port: int = sock.getsockname()[1]
+        self.port = free_port()
         self.certificate, key = folder / "server.crt", folder / "server.key"
         for argv in (
             (
@@ -96,15 +94,9 @@ class HawkBit:
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Ask the management's API, with curl, which sends files too: `body` may be a path."""
         argv: list[str | Path] = [
-            "curl",
-            "-sS",
-            "--fail-with-body",
-            "--cacert",
-            self.certificate,
-            "-X",
-            method,
+            *("curl", "-sS", "--fail-with-body", "--cacert", self.certificate),
+            *("-u", "admin:admin", "-X", method),
         ]
-        argv += ["-u", "admin:admin"]
         if isinstance(body, Path):
             argv += ["-F", f"file=@{body}"]
         elif body is not None:

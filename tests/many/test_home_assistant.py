@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -19,6 +18,9 @@ from naproxy.drivers.meter import Fault, Reading, Site
 
 from tests.simulator.office.namespace import ROOT, wait_for
 from tests.webui.stage import Stage
+
+# isort: split
+from free_port import free_port
 
 VENV = ROOT / "build/many/home-assistant"
 PASSWORD = "Night watch 7"
@@ -47,7 +49,7 @@ class HomeAssistant:
     """It has nothing but the broker."""
 
     def __init__(self, folder: Path, broker_port: int) -> None:
-        self.port = _free()
+        self.port = free_port()
         self._url = f"http://127.0.0.1:{self.port}"
         storage = folder / ".storage"
         storage.mkdir()
@@ -106,18 +108,11 @@ class HomeAssistant:
             return json.load(answer)
 
 
-def _free() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
 class Boxes:
     """Two boxes with one controller, and the broker that they tell."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.port = _free()
+        self.port = free_port()
         conf = folder / "mosquitto.conf"
         conf.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\n")
         self._stack = stack

@@ -24,6 +24,9 @@ from tests.simulator.office.namespace import ROOT, wait_for
 from tests.webui.people import PASSWORD, VIEWER
 from tests.webui.stage import Stage
 
+# isort: split
+from free_port import free_port
+
 MONITORING = ROOT / "docs/monitoring"
 NAMES = {measures.PREFIX + each.name for each in vars(measures).values() if type(each) is Measure}
 """All that a box's /metrics may have."""
@@ -91,7 +94,7 @@ class Prometheus:
     """It runs with the page's own configuration, of which the targets are another."""
 
     def __init__(self, folder: Path, stage: Stage, token: str) -> None:
-        self.port, tls = _free(), _free()
+        self.port, tls = free_port(), free_port()
         certificate = ROOT / "overlay/usr/sbin/naproxy-certificate"
         subprocess.run([certificate, folder / "tls"], check=True, capture_output=True)
         pem = (folder / "tls/naproxy.pem").read_text()
@@ -148,13 +151,6 @@ class Prometheus:
 
     def close(self) -> None:
         self._processes.close()
-
-
-def _free() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="module")

@@ -81,13 +81,8 @@ class Cloud:
         self.office = office
         root = office.server.directory / "cloud"
         self.files = root / "files"
-        argv: list[str | Path] = [
-            sys.executable,
-            "-m",
-            "tests.recipes.cloud",
-            str(_CLOUD_PORT),
-            root,
-        ]
+        program = (sys.executable, "-m", "tests.recipes.cloud")
+        argv: list[str | Path] = [*program, str(_CLOUD_PORT), root]
         office.server.popen_inside(argv, log="cloud")
         wait_for(lambda: office.server.listens(_CLOUD_PORT), "the cloud")
         office.server.add_site("cloud", _SITE.format(host=CLOUD, port=_CLOUD_PORT))

@@ -11,8 +11,8 @@ import random
 import socket
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import ClassVar, Final
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, ClassVar, Final
 
 from tests.simulator.office.box import HOST
 
@@ -87,6 +87,16 @@ class Line:
                 self.tally[f"answered {data[9:12].decode('latin-1')}"] += 1
 
 
+@contextlib.asynccontextmanager
+async def meanwhile(reading: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """Go on reading while something is said; it is done when the box has hung up."""
+    task = asyncio.ensure_future(reading)
+    try:
+        yield task
+    finally:
+        task.cancel()
+
+
 LineType = Callable[[socket.socket, int, "Counter[str]", int], Line]
 
 
@@ -151,13 +161,10 @@ class SlowBodies(Attack):
 
     async def hold(self, line: Line) -> None:
         await line.get("/app/echo", method="POST", more="Content-Length: 100000\r\n")
-        hung_up = asyncio.ensure_future(line.until_hung_up())
-        try:
+        async with meanwhile(line.until_hung_up()) as hung_up:
             while not hung_up.done():
                 await line.say(b".")
                 await asyncio.sleep(1)
-        finally:
-            hung_up.cancel()
 
 
 class SilentTunnels(Attack):

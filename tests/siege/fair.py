@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from tests.simulator.office.box import ADDRESS, HOST
@@ -115,13 +116,16 @@ async def _ask(kind: str, number: int, due_s: float) -> Visit:
     return judged(kind, identity, due_s, time.monotonic() - due_s, data)
 
 
-async def _visit() -> None:
+async def visit_steadily(
+    ask: Callable[[str, int, float], Awaitable[Visit]], rates: Mapping[str, float]
+) -> None:
+    """Ask for each kind so often a second, and print each visit, until SIGTERM."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     underway: set[asyncio.Task[None]] = set()
 
     async def one(kind: str, number: int, due_s: float) -> None:
-        visit = await _ask(kind, number, due_s)
+        visit = await ask(kind, number, due_s)
         sys.stdout.write(json.dumps(dataclasses.asdict(visit)) + "\n")
 
     async def steadily(kind: str, rate: float) -> None:
@@ -133,7 +137,7 @@ async def _visit() -> None:
             underway.add(task)
             task.add_done_callback(underway.discard)
 
-    asking = [asyncio.ensure_future(steadily(*each)) for each in RATES.items()]
+    asking = [asyncio.ensure_future(steadily(*each)) for each in rates.items()]
     await stop.wait()
     for task in asking:
         task.cancel()
@@ -143,4 +147,4 @@ async def _visit() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_visit())
+    asyncio.run(visit_steadily(_ask, RATES))

@@ -54,16 +54,8 @@ class Visitors:
         new.replace(self._record)
 
     def __enter__(self) -> Self:
-        argv: list[str | Path] = [
-            "sh",
-            "-c",
-            self._script,
-            "sh",
-            self._record,
-            self._site,
-            self._said,
-            self._end,
-        ]
+        script = ("sh", "-c", self._script, "sh")
+        argv: list[str | Path] = [*script, self._record, self._site, self._said, self._end]
         self._running = self._office.client.popen(argv, log=self._name)
         return self
 
