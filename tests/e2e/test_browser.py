@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.browser import Browser
-from tests.e2e.clients import PERSON, ask
 from tests.e2e.conftest import settle_asleep
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, HOST
@@ -93,14 +92,6 @@ def test_it_comes_back_without_javascript_too(waking_slowly: Office, browser: Br
     browser.wait_for_document(503)
     answer = browser.wait_for_document(200, timeout_s=40)
     assert answer["url"] == url_of("plain")
-
-
-def test_a_page_load_by_hand_says_when_to_come_back(waking_slowly: Office) -> None:
-    answer = ask(waking_slowly.client, "/?by-hand", headers=PERSON)
-    assert (answer.status, answer.headers["x-naproxy"]) == (503, "waiting_page")
-    assert int(answer.headers["retry-after"]) >= 1
-    assert int(answer.headers["refresh"]) >= 1  # no URL in it
-    assert answer.headers["cache-control"] == "no-store"
 
 
 def test_a_page_can_say_that_it_is_shown_while_the_server_is_asleep(

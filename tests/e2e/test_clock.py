@@ -72,13 +72,6 @@ def test_what_is_kept_gets_old_in_its_time(step: partial[None], office: Office) 
     wait_for(lambda: ask(office.client, path).body != before, "what the server has now", 5)
 
 
-def test_an_awake_server_stays_awake(step: partial[None], office: Office) -> None:
-    step()
-    assert ask(office.client, fresh()).status == 200
-    assert office.box.status()["state"] == "awake"
-    assert [t["state"] for t in office.server.board.report()["transitions"]][-1] == "on"
-
-
 def test_a_sleeping_server_stays_asleep_and_wakes_when_wanted(
     step: partial[None], office: Office
 ) -> None:
@@ -104,12 +97,6 @@ def test_requests_are_held_on_over_a_step(step: partial[None], office: Office) -
         assert office.box.page().server[0].held_now == 5
         office.server.board.configure(never_wake=False)
     assert {call.result().status for call in calls} == {200}
-
-
-def test_the_server_can_be_put_to_sleep_after_a_step(step: partial[None], office: Office) -> None:
-    step()
-    office.box.sleep()
-    assert office.server.board.state == "off"
 
 
 def test_the_box_does_not_think_its_controller_dead(step: partial[None], office: Office) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from naproxy.lab.replay.replay_visit import became
 from naproxy.shm.events import Events
 
-from tests.e2e.clients import ASSET, CRAWLER, MONITOR, Answer, ask, fresh, visitor
+from tests.e2e.clients import CRAWLER, MONITOR, Answer, ask, fresh, visitor
 from tests.e2e.conftest import settle_asleep
 from tests.simulator.office import Office
 from tests.simulator.office.namespace import wait_for
@@ -46,10 +45,6 @@ def test_crawlers_are_told_to_come_back_and_wake_nobody(undisturbed: Office) -> 
         assert int(answer.headers["retry-after"]) == 3600
 
 
-def test_monitors_on_any_other_path_wake_nobody(undisturbed: Office) -> None:
-    assert ask(undisturbed.client, fresh(), headers=MONITOR).status == 503
-
-
 def test_malformed_requests_wake_nobody(undisturbed: Office) -> None:
     for lines in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET\r\n\r\n", b"\0" * 500):
         with undisturbed.client.connect("192.0.2.1", 80, timeout_s=5) as line:
@@ -57,18 +52,6 @@ def test_malformed_requests_wake_nobody(undisturbed: Office) -> None:
             line.shutdown(1)
             while line.recv(4096):
                 pass
-
-
-def test_a_crawler_gets_what_is_in_the_cache(office: Office) -> None:
-    path = "/css/print.css?for-robots"
-    ask(office.client, path, headers=ASSET)
-    office.box.sleep()
-    assert became(ask(office.client, path, headers=CRAWLER).headers) == "hit"
-
-
-def test_what_a_crawler_posts_wakes_the_server_and_is_answered(asleep: Office) -> None:
-    answer = ask(asleep.client, "/app/echo", method="POST", headers=CRAWLER, body=b"news")
-    assert (answer.status, answer.headers["x-naproxy"]) == (200, "held")
 
 
 def path_of_post(events: Events) -> int:

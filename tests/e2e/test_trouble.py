@@ -12,19 +12,9 @@ from tests.simulator.office.namespace import wait_for
 CONFIG = {
     "server": {
         "wake": {"spacing_s": 0.1, "attempts": 5},
-        "hold": {"limit_s": 4},
         "connect_timeout_s": 1,
     }
 }
-
-
-# First: after a trouble, a request may come to a connection of before.
-
-
-def test_a_request_that_was_held_is_told_at_the_limit(asleep: Office) -> None:
-    asleep.server.board.configure(never_wake=True)
-    answer = ask(asleep.client, fresh(), headers=ASSET)
-    assert (answer.status, answer.took_s < 30) == (503, True)
 
 
 def call_in_vain(office: Office) -> None:
@@ -56,13 +46,6 @@ def test_a_person_gets_a_clear_page_that_comes_back(trouble: Office) -> None:
     assert b"The server did not wake up" in answer.body
     assert int(answer.headers["retry-after"]) >= 1
     assert int(answer.headers["refresh"]) >= 1
-
-
-def test_a_program_gets_a_clear_answer_and_does_not_wait(trouble: Office) -> None:
-    answer = ask(trouble.client, fresh("/app/reply"))
-    assert (answer.status, answer.took_s < 30) == (503, True)
-    assert b"did not wake up" in answer.body
-    assert int(answer.headers["retry-after"]) >= 1
 
 
 def test_a_program_that_sends_something_is_told_to_check(trouble: Office) -> None:

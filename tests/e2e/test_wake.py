@@ -1,23 +1,13 @@
 """One server falls asleep and wakes, and one of the two does not go as it should."""
 
-from naproxy.core.page_h import Outcome
 from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, Load, ask, fresh
 from tests.simulator.office import Office, magic
-from tests.simulator.office.box import ADDRESS, HOST
 from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import MAC
 
 CONFIG = {"server": {"wake": {"spacing_s": 0.2}}}
-
-
-def held(office: Office) -> int:
-    return int(office.box.page().server[0].held_now)
-
-
-def gone(office: Office) -> int:
-    return sum(row[Outcome.GONE] for row in office.box.page().server[0].requests)
 
 
 def test_a_request_wakes_the_server_and_is_answered(asleep: Office) -> None:
@@ -39,34 +29,6 @@ def test_what_is_cached_wakes_nobody(office: Office) -> None:
     answer = ask(office.client, path, headers=ASSET)
     assert (answer.status, became(answer.headers)) == (200, "hit")
     assert office.server.board.state == "off"
-
-
-def test_a_client_that_hangs_up_is_not_sent_to_the_server(asleep: Office) -> None:
-    asleep.server.board.configure(never_wake=True)
-    before = gone(asleep)
-    line = asleep.client.connect(ADDRESS, 80)
-    request = f"POST /app/echo?gone HTTP/1.1\r\nHost: {HOST}\r\nX-Request-Id: gone\r\n"
-    line.sendall(f"{request}Content-Length: 4\r\n\r\nbody".encode())
-    wait_for(lambda: held(asleep) == 1, "the request to be held")
-    line.close()
-    wait_for(lambda: held(asleep) == 0, "the box to see that the client is gone")
-    asleep.server.board.configure(never_wake=False)
-    asleep.box.wake()
-    # A later request's line in the log means that an earlier one's would be there.
-    later = ask(asleep.client, fresh())
-    wait_for(lambda: asleep.server.received()[later.request_id], "the access log")
-    assert asleep.server.received()["gone"] == 0
-    assert gone(asleep) == before + 1
-
-
-def test_a_slow_upload_is_held_and_arrives_whole(asleep: Office) -> None:
-    line = asleep.client.connect(ADDRESS, 80, timeout_s=20)
-    head = f"POST /app/echo HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n"
-    line.sendall(f"{head}Content-Length: 10\r\n\r\nfirst".encode())
-    asleep.box.await_state("awake")
-    line.sendall(b"later")
-    with line, line.makefile("rb") as answer:
-        assert answer.read().endswith(b"\r\n\r\nfirstlater")
 
 
 def fall_asleep(office: Office) -> None:
