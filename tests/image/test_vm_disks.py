@@ -10,9 +10,7 @@ import pytest
 from tests.image_vm.disks import (
     SCRIPT,
     SCRIPT_HEADER_BYTES,
-    DiskError,
     boot_partition,
-    first_partition,
     flatten,
     layer,
     run,
@@ -51,12 +49,6 @@ def image(tmp_path: Path) -> Path:
     source.write_bytes(b"# GRUB Environment Block\n".ljust(1024, b"#"))
     run("mcopy", "-i", partition, source, "::/grub/grubenv")
     return file
-
-
-@pytest.mark.parametrize("sector", [b"", bytes(512), mbr(0), mbr(1)[:511]])
-def test_what_is_no_partition_table_is_refused(sector: bytes) -> None:
-    with pytest.raises(DiskError):
-        first_partition(sector)
 
 
 def die_after(disk: Path, *commands: str) -> None:

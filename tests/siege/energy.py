@@ -8,7 +8,6 @@ three addresses of a network have the whole day.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,7 +19,15 @@ from typing import Any, Final
 from naproxy.server.shares import PROGRAM_AWAKE_S, PROGRAM_NETWORK_AWAKE_S, Settings
 
 from tests.bench.result import goal
-from tests.simulator.past.test_shares import DAY_S, PATIENT, USUAL, Doing, live
+from tests.simulator.past.test_shares import (
+    DAY_S,
+    ITSELF,
+    PATIENT,
+    USUAL,
+    Doing,
+    live,
+    over_and_over,
+)
 
 DAYS: Final = 7
 BEGIN_S: Final = 3 * 3600.0
@@ -37,26 +44,6 @@ PROCESSES: Final = 2
 _SET: Final = Settings()
 
 
-def tunnel() -> Iterator[Doing]:
-    """One address opens a WebSocket each hour, and none of them ever ends."""
-    return (Doing(3600.0 * n, 30 * DAY_S, program=True) for n in itertools.count())
-
-
-def trickle() -> Iterator[Doing]:
-    """One address sends forms, a byte every 3 s for five minutes each, without a pause."""
-    return (Doing(300.0 * n, 300.0, program=True) for n in itertools.count())
-
-
-def page_a_minute() -> Iterator[Doing]:
-    """One address asks for a page each minute."""
-    return (Doing(60.0 * n, program=True) for n in itertools.count())
-
-
-def woken_again() -> Iterator[Doing]:
-    """One address asks for a page every five seconds: it wakes the server as soon as it sleeps."""
-    return (Doing(5.0 * n, program=True) for n in itertools.count())
-
-
 def robot() -> Iterator[Doing]:
     """A robot sends forms of a minute without a pause; a program, too, wakes the server."""
     for n in itertools.count():
@@ -71,48 +58,39 @@ def network() -> Iterator[Doing]:
     )
 
 
-def browser_tunnel() -> Iterator[Doing]:
-    """Like `tunnel`, by a client that claims to be a browser."""
-    return _as_browser(tunnel())
-
-
-def browser_page_a_minute() -> Iterator[Doing]:
-    """Like `page_a_minute`, by a client that claims to be a browser."""
-    return _as_browser(page_a_minute())
-
-
-def _as_browser(doings: Iterator[Doing]) -> Iterator[Doing]:
-    return (dataclasses.replace(each, program=False) for each in doings)
-
-
-def nobody() -> Iterator[Doing]:
-    """Nobody asks for anything more."""
-    return iter(())
+def one(every_s: float, lasts_s: float = 0.2, *, program: bool = True) -> Strategy:
+    """One address asks so often, for so long: as a program, or as one that claims a browser."""
+    return lambda: over_and_over(every_s, lasts_s, ITSELF, program=program)
 
 
 Strategy = Callable[[], Iterator[Doing]]
 
-STRATEGIES: Final[dict[Strategy, int]] = {
-    tunnel: PROGRAM_AWAKE_S,
-    trickle: PROGRAM_AWAKE_S,
-    page_a_minute: PROGRAM_AWAKE_S,
-    woken_again: PROGRAM_AWAKE_S,
+NOBODY: Final = "nobody"
+STRATEGIES: Final[dict[str, tuple[Strategy, int]]] = {
+    # A WebSocket each hour, none of which ever ends.
+    "tunnel": (one(3600.0, 30 * DAY_S), PROGRAM_AWAKE_S),
+    # A form, a byte every 3 s for five minutes each, without a pause.
+    "trickle": (one(300.0, 300.0), PROGRAM_AWAKE_S),
+    "page_a_minute": (one(60.0), PROGRAM_AWAKE_S),
+    # As soon as the server sleeps.
+    "woken_again": (one(5.0), PROGRAM_AWAKE_S),
     # Two that cost something: all robots, and a program.
-    robot: 2 * PROGRAM_AWAKE_S,
-    network: PROGRAM_NETWORK_AWAKE_S,
-    browser_tunnel: _SET.awake_s,
-    browser_page_a_minute: _SET.awake_s,
+    "robot": (robot, 2 * PROGRAM_AWAKE_S),
+    "network": (network, PROGRAM_NETWORK_AWAKE_S),
+    "browser_tunnel": (one(3600.0, 30 * DAY_S, program=False), _SET.awake_s),
+    "browser_page_a_minute": (one(60.0, program=False), _SET.awake_s),
 }
 """Each with the seconds a day that were set for it."""
 
 
-def awake_s(strategy: Strategy, rule: str, days: int) -> float:
+def awake_s(name: str, rule: str, days: int) -> float:
     """Return how long the server was awake or waking in these days.
 
     One of the office comes once before: of a server that nobody has asked for yet the box does not
     know whom it is awake for.
     """
-    doings = itertools.chain([Doing(60.0, address=0, network=0)], _later(strategy()))
+    doings = [] if name == NOBODY else _later(STRATEGIES[name][0]())
+    doings = itertools.chain([Doing(60.0, address=0, network=0)], doings)
     with tempfile.TemporaryDirectory(prefix="naproxy-siege-") as directory:
         return live(Path(directory), RULES[rule], doings, days).awake_s
 
@@ -127,16 +105,15 @@ def energy(say: Callable[[str], None], days: int = DAYS) -> list[dict[str, Any]]
     """Live a week with each of them under each rule; less what it is without them is the cost."""
     with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
         awake = {
-            (strategy, rule): pool.submit(awake_s, strategy, rule, days)
+            (name, rule): pool.submit(awake_s, name, rule, days)
             for rule in RULES
-            for strategy in (nobody, *STRATEGIES)
+            for name in (NOBODY, *STRATEGIES)
         }
         rows = []
         for rule in RULES:
-            without_s = awake[nobody, rule].result()
-            for strategy, set_s in STRATEGIES.items():
-                took_s = round((awake[strategy, rule].result() - without_s) / days, 1)
-                name = strategy.__name__
+            without_s = awake[NOBODY, rule].result()
+            for name, (_, set_s) in STRATEGIES.items():
+                took_s = round((awake[name, rule].result() - without_s) / days, 1)
                 rows.append({"strategy": name, "rule": rule, "s_a_day": took_s, "set_s": set_s})
                 say(f"{name}, {rule}: {took_s:.0f} s a day awake for it, {set_s} are set")
     return rows

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.siege import energy, verdict
+from tests.siege import verdict
 from tests.siege.__main__ import ALL, attack
 from tests.siege.energy import STRATEGIES
 from tests.siege.fair import Visit, judged
@@ -107,14 +107,8 @@ PAGE = ROOT / "docs/siege.md"
 
 def test_the_page_says_what_each_attack_does() -> None:
     page = PAGE.read_text()
-    for name in (*ALL, *(each.__name__ for each in STRATEGIES)):
+    for name in (*ALL, *STRATEGIES):
         assert f"`{name}`" in page, name
-
-
-def test_a_day_of_a_stranger_costs_his_share() -> None:
-    rule = "timeout of 2 min"
-    cost_s = energy.awake_s(energy.woken_again, rule, 1) - energy.awake_s(energy.nobody, rule, 1)
-    assert 500 < cost_s <= 600 + energy.LATE_S
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -273,32 +272,6 @@ def test_the_page_with_all_there_can_be_is_accessible_and_fits(
     page = open_page(PATH, language=language, size=size, scheme=scheme)
     assert page.locator("html").get_attribute("lang") == language
     good(page)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("language", "size"), SCREENS)
-def test_now_says_it_and_leads_there(
-    open_page: OpenPage, stage: Stage, authority: Authority, language: str, size: str
-) -> None:
-    change(stage, mode="box")
-    send(stage, authority, authority.issue(HOST, days=6))
-    page = open_page(language=language, size=size)
-    sent = {"past": "<b>A server</b> that leads past the box.", "around": 41}
-
-    def with_more(route: Any) -> None:
-        answer = route.fetch()
-        said = answer.json()
-        said["servers"] = [{**each, **sent} for each in said["servers"]]
-        route.fulfill(response=answer, body=json.dumps(said))
-
-    page.route("**/api/now?*", with_more)
-    page.goto("/")
-    expect(page.locator("[data-server=web]")).to_contain_text("<b>A server</b>")
-    expect(page.locator("[data-server=web]")).to_contain_text("41")
-    expect(page.locator("#https .notice[data-kind=bad]")).to_have_count(2)
-    good(page)
-    page.locator("#https a").first.click()
-    page.wait_for_url("**/settings/https")
 
 
 @pytest.mark.parametrize(("language", "size"), SCREENS)

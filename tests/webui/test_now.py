@@ -272,8 +272,8 @@ def hostile(said: Any) -> Any:
     server["id"] = HOSTILE
     server["why"] = server["decision"] = server["inhibitors"] = [HOSTILE]
     server["state"] = "awake"
-    server["alert"] = server["sleeps_itself"] = HOSTILE
-    server["serves"] = [HOSTILE]
+    server["alert"] = server["sleeps_itself"] = server["past"] = HOSTILE
+    server["serves"], server["around"] = [HOSTILE], 4141
     server["appointments"] = [{"t_s": said["now_s"], "name": HOSTILE}]
     event = {"t_s": said["now_s"], "end_s": said["now_s"], "name": HOSTILE}
     server["calendar"] = {"events": [event], "problem": HOSTILE}
@@ -290,6 +290,7 @@ def test_whatever_comes_from_elsewhere_is_text(now: OpenNow) -> None:
     expect(page.locator("h2").get_by_text(HOSTILE)).to_be_visible()
     expect(page.locator("dd").get_by_text(HOSTILE).last).to_be_visible()
     expect(page.locator("#banners")).to_contain_text(HOSTILE)
+    expect(page.locator("main")).to_contain_text(re.compile("4.?141"))
     assert page.evaluate("window.hurt") is None
     assert page.locator("main img").count() == 0
 
