@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
 from box import Box
 from history_past import Past, known
+from naproxy.core.state import State
 from server import PASSWORD
 
 # The same examples every time, however slow the machine is.
@@ -48,15 +50,20 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    """No controller runs there; `box` starts one."""
-    return Settings(
+def settings(tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
+    """Those of a box without a controller, or with the one of this module's tests."""
+    made = Settings(
         data_dir=tmp_path / "data",
         state_dir=tmp_path / "webui",
         run_dir=tmp_path / "run-webui",
         control_socket=str(tmp_path / "run/control.sock"),
         fingerprint=tmp_path / "fingerprint",
     )
+    if "started" not in request.fixturenames:
+        return made
+    started: Box = request.getfixturevalue("started")
+    control_socket = str(started.run_dir / "control.sock")
+    return replace(made, control_socket=control_socket, data_dir=started.data_dir)
 
 
 class Compiled(BytecodeCache):
@@ -156,9 +163,21 @@ def past(settings: Settings, app: Flask) -> Iterator[Past]:
     made.stop()
 
 
-@pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
-    """A real controller process with one server that can sleep."""
-    made = Box(tmp_path).start()
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    """A real controller process with one server that can sleep, for all tests of a module."""
+    made = Box(tmp_path_factory.mktemp("box")).start()
     yield made
     made.close()
+
+
+@pytest.fixture
+def box(started: Box) -> Iterator[Box]:
+    """The same; each test begins with the same configuration and with the server awake."""
+    before = started.file.read_bytes()
+    started.wait(State.AWAKE)
+    yield started
+    started.server.leads = b""
+    assert started.call("PUT", "/v1/config", before)[0] == 200
+    if started.record().state != State.AWAKE:
+        assert started.post("wake")[0] == 202

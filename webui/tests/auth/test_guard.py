@@ -134,6 +134,8 @@ def test_a_name_that_is_not_the_boxs_is_misdirected(client: FlaskClient) -> None
         "203.0.113.9",
         "[2001:db8::9]",
         "",
+        ":80",
+        "localhost:b",
         "localhost:80:80",
         "localhost/..",
         "localhost evil",
@@ -141,7 +143,10 @@ def test_a_name_that_is_not_the_boxs_is_misdirected(client: FlaskClient) -> None
         "<script>alert(1)</script>",
         "a" * 300,
         "[::1",
+        "[::1]x",
         "localhost\tx",
+        "localhost\r\nx",
+        "localhost\n",
         "\u217cocalhost",
     ):
         for path in ("/login", "/api/account", "/api/health"):

@@ -19,6 +19,7 @@ from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.tables import FILE
 from naproxy_webui.office.equipment import Equipment
+from naproxy_webui.pages.history import page
 
 HERE = Reason("policy.somebody_here")
 
@@ -88,17 +89,6 @@ def test_power_has_least_mean_and_most_of_each_meter(client: FlaskClient, past: 
     assert server["gaps"] == []
 
 
-def test_a_gap_is_a_gap(client: FlaskClient, past: Past) -> None:
-    past.meter(60, ON_MW)
-    past.pass_s(600)
-    past.meter(60, ON_MW)
-    past.history.flush()
-    found = get(client, "power", from_s=past.begun_s, to_s=past.begun_s + 720)
-    server = found["meters"][0]
-    assert [past.begun_s + 60, past.begun_s + 660] in server["gaps"]
-    assert all(watts > 0 for _, watts, _, _ in server["points"])
-
-
 def test_all_meters_together_have_at_most_1000_points(client: FlaskClient, past: Past) -> None:
     for name in ("web", "plug", "third"):
         past.history.add_second(name, past.second(ON_MW))
@@ -121,26 +111,21 @@ def test_states_have_plain_reasons_and_who_caused_them(client: FlaskClient, past
     assert (waking["wake"]["path"], waking["wake"]["waited_s"]) == ("/feed.xml", 5.0)
 
 
-def test_too_many_changes_become_shares(client: FlaskClient, past: Past) -> None:
-    for _ in range(220):
+def test_too_many_changes_become_shares(
+    client: FlaskClient, past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "MOST_STRETCHES", 8)
+    for _ in range(3):
         past.cycle(asleep_s=60, awake_s=60)
     query = {"from_s": past.begun_s, "to_s": past.wall_s, "server": "web"}
     found = get(client, "states", **query)
     assert (found["exact"], found["stretches"]) == (False, [])
-    assert found["changes"] == 660
+    assert found["changes"] == 9
     length_s = sum(sum(part["seconds"].values()) for part in found["parts"])
     assert length_s == pytest.approx(past.wall_s - past.begun_s)
-    pages, cursor = [], None
-    while True:
-        page = get(
-            client, "transitions", **query, limit=200, **({"cursor": cursor} if cursor else {})
-        )
-        pages += page["rows"]
-        cursor = page["next"]
-        if cursor is None:
-            break
-    assert len({row["id"] for row in pages}) == 660
-    assert sum(1 for row in pages if row["wake"]) == 220
+    rows = get(client, "transitions", **query)["rows"]
+    assert len({row["id"] for row in rows}) == 9
+    assert sum(1 for row in rows if row["wake"]) == 3
 
 
 def test_states_end_when_the_controller_did(client: FlaskClient, past: Past, app: Flask) -> None:
@@ -197,9 +182,6 @@ def test_the_days_that_clocks_change_have_23_and_25_hours(client: FlaskClient, p
         end_s = begin_s + hours * 3600
         found = get(client, "energy", from_s=begin_s, to_s=end_s, server="web")
         assert (found["unit"], len(found["days"])) == ("hour", hours), begin_s
-        found = get(client, "energy", from_s=begin_s, to_s=begin_s + 4 * 86400, server="web")
-        [first, *_] = found["days"]
-        assert (first["start_s"], first["end_s"]) == (begin_s, end_s), begin_s
 
 
 def test_without_a_price_no_money_is_said(client: FlaskClient, past: Past, app: Flask) -> None:
@@ -245,13 +227,6 @@ def test_times_in_a_download_are_the_offices(client: FlaskClient, past: Past) ->
     rows = table(client, past, "transitions")
     assert {row["time"][-6:] for row in rows} <= {"+01:00", "+02:00"}
     assert float(rows[0]["t_s"]) == past.begun_s
-
-
-def test_a_formula_in_a_download_is_none(client: FlaskClient, past: Past) -> None:
-    past.wake(agent='=HYPERLINK("http://evil.example")', path="/+1", who="@SUM(A1)")
-    [row] = table(client, past, "wakes")
-    assert row["agent"].startswith("'=HYPERLINK")
-    assert row["who"] == "'@SUM(A1)"
 
 
 def test_a_download_of_wakes_is_what_the_search_finds(client: FlaskClient, past: Past) -> None:
@@ -301,19 +276,6 @@ def test_a_download_that_cannot_be_is_refused(client: FlaskClient, past: Past) -
 
 
 # Decisions, and nothing at all
-
-
-def test_decisions_come_newest_first_with_plain_words(client: FlaskClient, past: Past) -> None:
-    for reason in (Reason("policy.idle_of", idle_s=5, least_s=60), HERE):
-        past.journal.decision("web", past.house_s, False, reason)
-        past.history.flush()
-        past.pass_s(120)
-    found = get(client, "decisions", from_s=past.begun_s, to_s=past.wall_s, server="web")
-    assert [row["words"] for row in found["rows"]] == [
-        "Somebody is there.",
-        "Nobody has needed it for 5\N{NO-BREAK SPACE}s; it may sleep after 60\N{NO-BREAK SPACE}s.",
-    ]
-    assert found["next"] is None
 
 
 def test_without_a_history_that_is_said(client: FlaskClient, app: Flask) -> None:

@@ -76,15 +76,14 @@ def test_kept_awake_until_a_time_or_naproxy_decides_again(client: FlaskClient, b
     assert card(client)["mode"] == "auto"
 
 
-def test_a_mode_that_cannot_be_is_refused(client: FlaskClient, box: Box) -> None:
-    for body in (
-        {"mode": "asleep"},
-        {"mode": "awake", "until_s": 1.0},
-        {"mode": "awake", "until_s": float("1e300")},
-    ):
-        answer = client.post("/api/servers/web/mode", json=body)
-        assert answer.status_code == 400, body
-    assert card(client)["mode"] == "auto"
+def test_what_the_card_offers_reaches_the_controller(client: FlaskClient, box: Box) -> None:
+    wait_for("a look past the box", lambda: box.status()["https"]["sight"] is None, box.log)
+    for action in ("arm", "leave", "live"):
+        assert client.post(f"/api/servers/web/{action}", json={}).status_code == 200, action
+    status = box.status()
+    assert status["armed"] is True
+    assert "sleep.itself" in [each["code"] for each in status["inhibitors"]]
+    assert status["live"]["confirmed_s"] is not None
 
 
 def test_a_server_that_is_not_there_is_not_woken(client: FlaskClient, box: Box) -> None:
@@ -92,18 +91,12 @@ def test_a_server_that_is_not_there_is_not_woken(client: FlaskClient, box: Box) 
         assert client.post(f"/api/servers/{name}/wake", json={}).status_code in (404, 405), name
 
 
-def test_who_may_only_look_wakes_nobody(viewer: FlaskClient, box: Box) -> None:
-    assert viewer.post("/api/servers/web/wake", json={}).status_code == 403
-
-
-def test_who_may_only_look_sees_all(viewer: FlaskClient, box: Box) -> None:
-    assert card(viewer)["id"] == "web"
-
-
 def test_without_a_controller_that_is_said(client: FlaskClient) -> None:
     answer = said(client)
     assert (answer["controller"], answer["servers"]) == (False, [])
     assert "controller does not run" in answer["error"]
+    assert embedded(client)["controller"] is False
+    assert client.get("/api/box").json["controller"] is False  # type: ignore[index]
 
 
 def test_a_controller_that_comes_back_is_noticed(client: FlaskClient, box: Box) -> None:
@@ -111,11 +104,6 @@ def test_a_controller_that_comes_back_is_noticed(client: FlaskClient, box: Box) 
     assert said(client)["controller"] is False
     box.start()
     assert said(client)["controller"] is True
-
-
-def test_the_page_and_its_top_line_come_without_a_controller_too(client: FlaskClient) -> None:
-    assert embedded(client)["controller"] is False
-    assert client.get("/api/box").json["controller"] is False  # type: ignore[index]
 
 
 def test_the_page_brings_what_is_now(client: FlaskClient, box: Box) -> None:
@@ -166,23 +154,11 @@ def test_what_a_visitor_sends_stays_data(client: FlaskClient, box: Box) -> None:
         "naproxy-wake 1\nserver=web\nreason=page\nmethod=GET\nclass=person\n"
         f"client=192.0.2.17\nagent={HOSTILE}</script>\nhost=x\npath=/{HOSTILE}\n".encode()
     )
-    wait_for("the ledger", lambda: card(client)["woken"] is not None)
+    agent = f"{HOSTILE}</script>"
+    wait_for("the ledger", lambda: (card(client)["woken"] or {}).get("agent") == agent)
     page = client.get("/").text
     assert HOSTILE not in page
-    assert embedded(client)["servers"][0]["woken"]["agent"] == f"{HOSTILE}</script>"
-
-
-def test_a_breaker_that_tripped_is_reset(client: FlaskClient, box: Box) -> None:
-    box.wait(State.AWAKE)
-    assert card(client)["tripped"] is False
-    wait_for("a look past the box", lambda: box.status()["https"]["sight"] is None, box.log)
-    assert client.post("/api/servers/web/arm", json={}).json == {"armed": True}
-
-
-def test_it_is_left_to_the_server_when_to_sleep(client: FlaskClient, box: Box) -> None:
-    assert card(client)["sleeps_itself"] is None
-    assert client.post("/api/servers/web/leave", json={}).json == {"sleeps_itself": None}
-    assert "sleep.itself" in [each["code"] for each in box.status()["inhibitors"]]
+    assert embedded(client)["servers"][0]["woken"]["agent"] == agent
 
 
 UNPROVEN = Reason("server.not_commissioned", server="web")
@@ -211,11 +187,6 @@ def test_a_server_that_waits_for_the_first_visitor_is_told_from_one_that_waits_f
     assert "Die Box wartet auf den ersten Besucher" in waiting["inhibitors"][0]
     assert card_of(app, box, not_armed=UNPROVEN.plain(), live=live)["waits"] is False
     assert card_of(app, box, not_armed=None)["waits"] is False
-
-
-def test_a_person_confirms_that_visitors_pass_the_box(client: FlaskClient, box: Box) -> None:
-    assert client.post("/api/servers/web/live", json={}).status_code == 200
-    assert box.status()["live"]["confirmed_s"] is not None
 
 
 def test_what_the_controller_says_is_told_in_the_users_language(app: Flask, box: Box) -> None:

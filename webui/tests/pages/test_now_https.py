@@ -33,7 +33,7 @@ def test_what_of_https_needs_somebody(app: Flask) -> None:
         ({**EDGE, "problem": Reason("https.starting")}, [], ""),
         ({**EDGE, "uncovered": ["a.example", "b.example"]}, ["warn"], "a.example and 1 more"),
         ({**EDGE, "ending": [ends(30)]}, ["warn"], "“<b>” ends in 30 days"),
-        ({**EDGE, "ending": [ends(14)]}, ["warn"], "ends in 14 days"),
+        ({**EDGE, "ending": [ends(8)]}, ["warn"], "ends in 8 days"),
         ({**EDGE, "ending": [ends(7)]}, ["bad"], "ends in 7 days"),
         ({**EDGE, "ending": [ends(1)]}, ["bad"], "ends in 1 day."),
         ({**EDGE, "ending": [ends(0)]}, ["bad"], "ends today"),

@@ -82,16 +82,6 @@ def _day(past: Past, view: str) -> dict[str, str]:
     return {} if view == "all" else {"day": day}
 
 
-def test_a_months_days_save_what_the_days_do_alone(client: FlaskClient, past: Past) -> None:
-    stop(past)
-    month = get(client, view="month", **_day(past, "month"))
-    total = 0.0
-    for part in month["parts"]:
-        day = time.strftime("%Y-%m-%d", time.gmtime(part["from_s"] + 12 * 3600))
-        total += get(client, view="day", day=day)["total"]["net_j"]
-    assert total == pytest.approx(month["total"]["net_j"])
-
-
 def test_the_sums_on_now_are_those_of_this_month_here(client: FlaskClient, past: Past) -> None:
     stop(past)
     month = get(client, view="month")
@@ -111,17 +101,6 @@ def test_why_there_is_no_forecast_is_said_in_ones_language(client: FlaskClient, 
     for language, words in (("en", "7 whole days"), ("de", "7 ganze Tage")):
         client.put("/api/account/language", json={"language": language})
         assert words in client.get("/api/now/overview").json["no_forecast"], language
-
-
-def test_the_rates_stay_the_same_object_until_one_changes(app: Flask, control: Control) -> None:
-    """By that the sums of whole days are kept."""
-    with app.test_request_context():
-        first = office_rates()
-        forget_office()
-        assert office_rates() is first
-        control.office["price_per_kwh"] = 0.5
-        forget_office()
-        assert office_rates().price.at(0) == 0.5
 
 
 def record(past: Past, *co2_g: float) -> None:
@@ -165,15 +144,6 @@ def test_recorded_hours_count_with_their_co2(
     assert found["assumed"]["office"]["co2_changes"] is True
     parts = [part["sums"]["always_j"] for part in found["parts"]]
     assert sum(parts) == pytest.approx(found["total"]["always_j"])
-
-
-def test_where_only_an_api_says_co2_other_hours_count_none(client: FlaskClient, past: Past) -> None:
-    stop(past)
-    assert get(client, view="all")["always_worth"]["co2_g"] is None
-    record(past, 300.0)
-    found = get(client, view="all")
-    assert found["always_worth"]["co2_g"] == pytest.approx(300 * ON_MW / 1e6)
-    assert found["assumed"]["office"]["co2_g_per_kwh"] == 300.0
 
 
 def test_a_coming_years_mean_is_what_was_recorded(app: Flask, past: Past, control: Control) -> None:
@@ -262,20 +232,6 @@ def test_measured_times_are_told_from_expected_ones(
     values = get(client, view="all")["assumed"]["values"]
     assert values["wake_s"] == {"value": 7.5, "source": "measured"}
     assert values["sleep_s"]["source"] == "expected"
-
-
-def test_a_second_server_in_the_settings_changes_no_past_savings(
-    client: FlaskClient, past: Past, control: Control, app: Flask
-) -> None:
-    stop(past)
-    alone = get(client, view="all")
-    control.servers = 2
-    app.extensions["naproxy_believed"].clear()
-    shared = get(client, view="all")
-    assert shared["assumed"]["box_share"] == alone["assumed"]["box_share"] == 1.0
-    # Not length_s: an hour may have begun since.
-    for name in ("gross_j", "net_j", "box_j", "always_j"):
-        assert shared["total"][name] == alone["total"][name], name
 
 
 def test_two_servers_at_once_share_the_box(

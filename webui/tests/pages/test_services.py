@@ -18,9 +18,10 @@ PATH = "/api/setup/services"
 @pytest.fixture
 def checked(client: FlaskClient, box: Box) -> FlaskClient:
     """The doctor was given what the script printed on the server, and names it."""
-    result = look(client, FACTS)["result"]
-    [found] = [each for each in result["checks"] if each["name"] == "other_services"]
-    assert found["verdict"] == "problem"
+    if not listed(client):
+        result = look(client, FACTS)["result"]
+        [found] = [each for each in result["checks"] if each["name"] == "other_services"]
+        assert found["verdict"] == "problem"
     return client
 
 
@@ -76,12 +77,13 @@ def test_an_unknown_service_is_refused_and_changes_nothing(checked: FlaskClient,
 
 
 def test_ports_that_are_garbled_are_told_and_forgotten(client: FlaskClient, box: Box) -> None:
+    before = listed(client)
     result = look(client, "naproxy-facts 1\nlistens=445/tcp/<b>\x1b[2J\n")["result"]
     [found] = [each for each in result["checks"] if each["name"] == "other_services"]
     assert found["verdict"] == "not seen"
     assert "bad word" in found["what"]
     assert found["what"].isprintable()
-    assert listed(client) == {}
+    assert listed(client) == before
 
 
 def test_a_server_that_there_is_not_has_no_services(client: FlaskClient, box: Box) -> None:

@@ -30,18 +30,6 @@ def test_only_an_upload_can_be_looked_at(client: FlaskClient) -> None:
         assert answer.status_code == HTTPStatus.NOT_FOUND, upload
 
 
-def test_what_needs_an_image_is_refused_in_words(client: FlaskClient) -> None:
-    for path, body in (
-        ("install", {"older": True}),
-        ("activate", {"slot": "other"}),
-        ("restart", {}),
-    ):
-        answer = client.post(f"/api/update/{path}", json=body)
-        assert answer.status_code == HTTPStatus.CONFLICT, path
-        assert answer.json, path
-        assert answer.json["error"], path
-
-
 def test_why_it_is_not_updated_is_said_in_ones_language(client: FlaskClient) -> None:
     for language, words in (("en", "is not updated by images"), ("de", "wird nicht durch Images")):
         speak(client, language)
