@@ -22,7 +22,6 @@ from agent_protocol import (
     Count,
     ForgedError,
     Listen,
-    Question,
     Request,
 )
 from jobs import Job
@@ -230,19 +229,6 @@ def test_a_step_of_its_own_wall_clock_does_no_harm(server):
     server.now = Clock(server.now.boot_s + 1, 5.0)
     said, sleep = server.ask(challenge=challenge)
     assert (said.time_s, sleep) == (5, "mem")
-
-
-def test_the_box_and_the_agent_agree_to_the_end(server):
-    question = Question(KEY, "web", "mem", order=True, nonce=nonce)
-    datagram, slept = question.begin(0.0), []
-    for _ in range(2):
-        reply = server.agent.handle(datagram, BOX, server.now)
-        slept.append(reply.sleep)
-        datagram = question.take(reply.datagram, 0.0)
-    assert slept == ["", "mem"]
-    assert datagram.accepted
-    assert datagram.clock_differs
-    assert datagram.clock_ahead_s == 1_700_000_000
 
 
 def test_what_it_remembers_is_bounded(server):

@@ -105,10 +105,8 @@ def test_no_rule_is_suggested_that_would_stop_everybody() -> None:
 def test_whatever_the_ledger_has_a_suggestion_fits_a_rule() -> None:
     for kind in ("path", "address", "agent"):
         for key in ("a", "😀" * 40, "\x7f/x", "A" * 400, "Mozilla/", "Mozilla/5.0 ("):
-            assert len(wakerules.suggest(kind, key).text.encode()) <= wakerules.MOST_BYTES, (
-                kind,
-                key,
-            )
+            text = wakerules.suggest(kind, key).text
+            assert len(text.encode()) <= wakerules.MOST_BYTES, (kind, key)
 
 
 # As whom

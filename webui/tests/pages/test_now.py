@@ -290,11 +290,6 @@ def test_a_dismissed_line_of_the_checklist_is_so_for_everybody(
         assert [each["name"] for each in said["lines"] if each["dismissed"]] == ["meter"]
 
 
-def test_a_line_of_the_checklist_that_is_none_is_refused(client: FlaskClient, box: Box) -> None:
-    answer = client.post(f"/api/now/checklist/{HOSTILE}", json={"dismissed": True})
-    assert answer.status_code == 404
-
-
 def test_the_log_has_each_change_of_state_once_and_for_administrators_the_systems_lines(
     client: FlaskClient, viewer: FlaskClient, box: Box
 ) -> None:

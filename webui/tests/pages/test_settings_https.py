@@ -416,13 +416,6 @@ def test_a_server_that_has_a_certificate_needs_no_other() -> None:
     ):
         config = configuration(own)
         server = {**config["server"][0], "hosts": hosts}
-        assert certificates.cared_for(config, server, [{"id": "a", "names": there}]) is said, (
-            own,
-            there,
-            hosts,
-        )
-        assert not certificates.cared_for({**config, "certificate": []}, server, []), (
-            own,
-            there,
-            hosts,
-        )
+        case = (own, there, hosts)
+        assert certificates.cared_for(config, server, [{"id": "a", "names": there}]) is said, case
+        assert not certificates.cared_for({**config, "certificate": []}, server, []), case

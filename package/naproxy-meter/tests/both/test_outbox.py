@@ -15,31 +15,9 @@ class Wire:
         return taken
 
 
-def pumped(room, *frames):
-    """An outbox with these frames, and the wire with room for so much of them."""
-    outbox, wire = Outbox(), Wire(room)
-    for frame in frames:
-        outbox.frame(frame)
-    outbox.pump(wire.write)
-    return outbox, wire
-
-
-def test_newest_frame_takes_the_place_of_the_one_that_waits():
-    _, wire = pumped(100, b"old\n", b"new\n")
-    assert wire.sent == b"new\n"
-
-
-def test_line_once_begun_is_finished_before_a_newer_one():
-    outbox, wire = pumped(2, b"old\n")
-    outbox.frame(b"newer\n")
-    outbox.frame(b"newest\n")
-    wire.room = 100
-    outbox.pump(wire.write)
-    assert wire.sent == b"old\nnewest\n"
-
-
 def test_frame_waits_for_the_replies_until_its_first_byte_has_left():
-    outbox, wire = pumped(0, b"frame\n")
+    outbox, wire = Outbox(), Wire(0)
+    outbox.frame(b"frame\n")
     outbox.reply(b"one\n")
     outbox.reply(b"two\n")
     outbox.pump(wire.write)

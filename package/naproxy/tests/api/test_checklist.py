@@ -106,11 +106,8 @@ def test_visitors_are_people_of_the_last_days_or_since_the_start() -> None:
         given = facts(servers=[status(people=now)], people={"web": before})
         found = line("visitors", checklist(given))
         assert found.done is done, (now, before)
-        if done:
-            assert found.how == Reason("overview.visitors", number=now + before, days=7), (
-                now,
-                before,
-            )
+        said = Reason("overview.visitors", number=now + before, days=7)
+        assert (found.how == said) is done, (now, before)
 
 
 def test_requests_prove_no_visitor_before_one_has_reached_the_servers_name() -> None:

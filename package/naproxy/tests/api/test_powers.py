@@ -125,23 +125,6 @@ def test_what_was_not_measured_well_is_not_used(box: Box) -> None:
     assert in_file(box) == {}
 
 
-def test_a_request_of_the_wrong_form_is_refused(box: Box) -> None:
-    for method, path, body, status in (
-        ("POST", "web", b'{"replace": "yes"}', 400),
-        ("POST", "web", b'{"on_w": 1}', 400),
-        ("GET", "web", b'{"replace": true}', 400),
-        ("POST", "nobody", b"{}", 404),
-        ("DELETE", "web", b"{}", 405),
-    ):
-        commissioned(box, GOOD)
-        assert box.call(method, f"/v1/servers/{path}/power", body)[0] == status, (
-            method,
-            path,
-            body,
-        )
-        assert in_file(box) == {}, (method, path, body)
-
-
 def test_a_file_changed_by_hand_is_not_overwritten(box: Box) -> None:
     commissioned(box, GOOD)
     text = box.file.read_text()

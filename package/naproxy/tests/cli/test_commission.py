@@ -177,37 +177,6 @@ def test_progress_is_in_the_status_and_no_other_sleep_allowed(
     box.wait(State.AWAKE)
 
 
-def test_a_request_wakes_a_server_that_is_being_commissioned(make: Callable[..., Box]) -> None:
-    box = make()
-    box.naproxy("commission", "web", "--no-wait", "--cycles", "1", "--asleep", "60s")
-    box.wait(State.ASLEEP)
-    box.ask_for_wake()
-    box.wait(State.AWAKE)
-
-
-@pytest.mark.long
-def test_a_stop_during_commissioning_wakes_the_server(
-    make: Callable[..., Box],
-) -> None:
-    box = make()
-    box.naproxy("commission", "web", "--no-wait", "--asleep", "60s")
-    box.wait(State.ASLEEP)
-    box.end()
-    wait_for("the call", lambda: not box.server.asleep())
-    box.start()
-    box.wait(State.AWAKE)
-    assert box.status()["armed"] is False
-
-
-@pytest.mark.long
-def test_a_server_kept_awake_by_hand_is_not_commissioned(make: Callable[..., Box]) -> None:
-    box = make()
-    box.post("mode", mode="awake")
-    done = box.naproxy("commission", "web")
-    assert done.returncode == 1
-    assert "kept awake by hand" in done.stderr
-
-
 def test_a_plan_that_is_none_is_refused_and_nothing_begins(shared: Box) -> None:
     for body, where in (
         ({"cycles": 0}, "cycles"),

@@ -18,11 +18,7 @@ from naproxy.config import document, edit
 from naproxy.core import office_time
 from naproxy.core.hours import zone
 from naproxy.core.reason import Reason, WrongError, stored_reason
-from naproxy.core.state import Klass
 from naproxy.core.words import words
-from naproxy.policy import Setup, schedule
-from naproxy.policy.base import Request
-from naproxy.server.inhibitors import Guard, Readings, Settings
 
 OFFICE = ZoneInfo("Europe/Zurich")
 BOX = ZoneInfo("America/New_York")
@@ -41,40 +37,6 @@ def far_box(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         office_time.follow(OFFICE.key)
         yield
     time.tzset()  # or later tests have New York's clock still
-
-
-def test_hours_over_midnight_hold_and_are_told_by_the_offices_clock(far_box: None) -> None:
-    """Also in the nights in which clocks change: the server sleeps when the page says so."""
-    for evening in ("2026-03-28", "2026-10-24", "2026-06-12"):
-        hours = Settings(hours=("mon-sun 22:00-06:00",))
-        guard = Guard(hours, office_time.where())
-        begin_s = at(f"{evening}T22:00")
-        end_s = at(f"{datetime.fromtimestamp(begin_s + 43200, OFFICE):%Y-%m-%d}T06:00")
-        assert guard.inhibitors(Readings(begin_s - 1)) == [], evening
-        for t_s in (begin_s, (begin_s + end_s) / 2, end_s - 1):
-            assert guard.inhibitors(Readings(t_s)) == [
-                Reason("server.office_hours", until_at_s=end_s)
-            ], evening
-        assert guard.inhibitors(Readings(end_s)) == [], evening
-        assert office_time.told(end_s, end_s - 60) == "06:00", evening
-        assert office_time.told(begin_s, begin_s) == "22:00", evening
-
-
-def test_a_timetable_goes_by_the_offices_clock_on_both_sides_of_a_change() -> None:
-    for day in (SPRING, AUTUMN):
-        made = schedule.make(
-            schedule.Settings(days=schedule.DAYS), Setup(4.0, 0.01, 1.0, 4.0, 0.0, OFFICE)
-        )
-        made.request(
-            Request(at("2026-01-01T00:00"), 1, Klass.PERSON, needs_server=True, page_load=True)
-        )
-        for t_s, opened in (
-            (at(f"{day}T06:59"), False),
-            (at(f"{day}T07:01"), True),
-            (at(f"{day}T18:59"), True),
-            (at(f"{day}T19:01"), False),
-        ):
-            assert made.decide(t_s).sleep is not opened, day
 
 
 def test_a_reason_is_told_by_the_offices_clock(

@@ -18,7 +18,6 @@ import pytest
 from box import wait_for
 from certificates import Issued, openssl
 from edge_box import BLOCK, EdgeBox, edge_box, needs_haproxy
-from keeping import until_ended
 from naproxy.config import document as config
 from naproxy.edge.apply import Generations, Haproxy
 from naproxy.edge.render import Here, digest_of, render, wanted
@@ -416,12 +415,6 @@ def test_no_more_than_two_generations_are_kept(edge: Edge) -> None:
     kept = [path.name for path in edge.box.folder.iterdir() if path.name.startswith("gen-")]
     assert len(kept) == 2
     assert f"gen-{edge.generations.current}" in kept
-
-
-def test_https_that_is_not_wanted_any_more_ends(running: Edge) -> None:
-    until_ended(running.box.process, running.generations.stop)
-    assert running.generations.current == ""
-    assert [path.name for path in running.box.folder.glob("gen-*")] == []
 
 
 def test_only_root_can_read_a_key(edge: Edge) -> None:

@@ -207,6 +207,7 @@ def test_https_ends_when_no_server_wants_it(box: Box) -> None:
     assert box.once()["edge"]["running"]
     box.keeper.take(box.config("unused"))
     until_ended(box.box.process, box.once)
+    assert list(box.box.folder.glob("gen-*")) == []
 
 
 def test_a_haproxy_that_does_not_run_is_said_when_it_has_had_time_to_start(box: Box) -> None:
