@@ -13,9 +13,11 @@ import socketserver
 import ssl
 import struct
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,15 @@ class _Server(socketserver.ThreadingUnixStreamServer):
         self.may_end.set()
 
 
+@cache
+def shared_authority() -> Authority:
+    """The one for all boxes; making one takes as long as many a test."""
+    return Authority(Path(_AUTHORITY.name))
+
+
+_AUTHORITY = tempfile.TemporaryDirectory(prefix="naproxy-authority-")
+
+
 class EdgeBox:
     """A box's folders, what stands behind the edge, and haproxy as its service starts it."""
 
@@ -102,7 +113,7 @@ class EdgeBox:
         self.here = Here(root / "run", "daemon", ipv6=HAS_IPV6)
         self.here.jail.mkdir(parents=True)
         self.port = free_port()
-        self.authority = Authority(root / "authority")
+        self.authority = shared_authority()
         behind = self.here.jail / "varnish.sock"
         self._behind = _Server(str(behind), _Behind)
         self.streams_may_end = self._behind.may_end

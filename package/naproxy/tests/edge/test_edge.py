@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from box import wait_for
-from certificates import Issued, openssl
+from certificates import openssl
 from edge_box import BLOCK, EdgeBox, edge_box, needs_haproxy
 from naproxy.config import document as config
 from naproxy.edge.apply import Generations, Haproxy
@@ -110,12 +110,16 @@ class Edge:
         self.haproxy = Haproxy(box.here)
         self.generations = Generations(box.folder, self.haproxy, 6.0)
         self.pairs: dict[str, Pair] = {}
+        self.prints: dict[str, str] = {}
 
-    def have(self, name: str, *names: str, kind: str = "ecdsa", days: int = 90) -> Issued:
+    def have(self, name: str, *names: str, kind: str = "ecdsa", days: int = 90) -> str:
+        """Have a certificate for these names; its fingerprint."""
         issued = self.box.authority.issue(*names, kind=kind, days=days)
         sent = Sent(self.box.authority.chain(issued), issued.key)
         self.pairs[name] = asyncio.run(read(sent, Openssl()))
-        return issued
+        der = openssl("x509", "-in", issued.file, "-outform", "DER")
+        self.prints[name] = sha256(der).hexdigest()
+        return self.prints[name]
 
     def files(self, oldest: str = "1.2") -> dict[str, bytes]:
         return render(text_of(self.box.port, oldest), self.pairs, self.own, self.box.here)
@@ -137,37 +141,39 @@ def edge(tmp_path: Path) -> Iterator[Edge]:
         yield Edge(box)
 
 
-@pytest.fixture
-def running(edge: Edge) -> Edge:
-    """It serves one.example."""
-    edge.have("one", "one.example")
-    edge.start()
-    return edge
-
-
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    """The same, for all that leave it as it is."""
-    with edge_box(tmp_path_factory.mktemp("shared")) as box:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    """One that serves one.example, for tests that apply something else to it."""
+    with edge_box(tmp_path_factory.mktemp("running")) as box:
         made = Edge(box)
         made.have("one", "one.example")
         made.start()
         yield made
 
 
-def fingerprint(issued: Issued) -> str:
-    return sha256(openssl("x509", "-in", issued.file, "-outform", "DER")).hexdigest()
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    """One that serves many sites, for tests that leave it as it is."""
+    with edge_box(tmp_path_factory.mktemp("shared")) as box:
+        made = Edge(box)
+        made.have("one", "one.example", "*.one.example")
+        made.have("two", "two.example")
+        made.have("rsa", "both.example", kind="rsa", days=400)
+        made.have("ecdsa", "both.example")
+        made.have("short", "twice.example", days=30)
+        made.have("long", "twice.example", days=60)
+        made.start()
+        yield made
 
 
-def test_two_sites_have_a_certificate_each_and_strangers_the_boxs_own(edge: Edge) -> None:
-    one, two = edge.have("one", "one.example", "*.one.example"), edge.have("two", "two.example")
-    edge.start()
-    shown = [edge.box.shown(name) for name in ("one.example", "www.one.example", "two.example")]
-    assert shown == [fingerprint(one), fingerprint(one), fingerprint(two)]
-    assert edge.box.shown("three.example") == edge.box.shown(None)
-    assert edge.box.shown(None) not in shown
-    assert edge.box.ask("one.example")["host"] == f"one.example:{edge.box.port}"
-    assert edge.box.ask("two.example")["host"] == f"two.example:{edge.box.port}"
+def test_two_sites_have_a_certificate_each_and_strangers_the_boxs_own(shared: Edge) -> None:
+    box, one, two = shared.box, shared.prints["one"], shared.prints["two"]
+    shown = [box.shown(name) for name in ("one.example", "www.one.example", "two.example")]
+    assert shown == [one, one, two]
+    assert box.shown("three.example") == box.shown(None)
+    assert box.shown(None) not in shown
+    for name in ("one.example", "two.example"):
+        assert box.ask(name)["host"] == f"{name}:{box.port}"
 
 
 def test_connections_are_passed_on_by_their_name(edge: Edge, behind: None) -> None:
@@ -180,7 +186,7 @@ def test_connections_are_passed_on_by_their_name(edge: Edge, behind: None) -> No
     for name in ("two.levels.shop.example", *box_s_own):
         # 0x16: the next message of a handshake with us.
         assert answer_to(hello_to(name), edge.box.port)[0] == 0x16, name
-    assert edge.box.shown("one.example") == fingerprint(issued)
+    assert edge.box.shown("one.example") == issued
     told = edge.box.ask("one.example")
     assert (told["client"].removeprefix("::ffff:"), told["tls"]) == ("127.0.0.1", True)
 
@@ -208,20 +214,14 @@ def test_limits_hold_at_the_front_only() -> None:
     assert "tcp-request connection" not in rest
 
 
-def test_who_cannot_read_ecdsa_is_shown_rsa(edge: Edge) -> None:
-    rsa = edge.have("rsa", "one.example", kind="rsa", days=400)
-    ecdsa = edge.have("ecdsa", "one.example")
-    edge.start()
-    assert edge.box.shown("one.example") == fingerprint(ecdsa)
-    old = edge.box.shown("one.example", "ECDHE-RSA-AES128-GCM-SHA256", "TLSv1_2")
-    assert old == fingerprint(rsa)
+def test_who_cannot_read_ecdsa_is_shown_rsa(shared: Edge) -> None:
+    assert shared.box.shown("both.example") == shared.prints["ecdsa"]
+    old = shared.box.shown("both.example", "ECDHE-RSA-AES128-GCM-SHA256", "TLSv1_2")
+    assert old == shared.prints["rsa"]
 
 
-def test_of_two_for_the_same_name_the_longest_is_shown(edge: Edge) -> None:
-    edge.have("a", "one.example", days=30)
-    long = edge.have("b", "one.example", days=60)
-    edge.start()
-    assert edge.box.shown("one.example") == fingerprint(long)
+def test_of_two_for_the_same_name_the_longest_is_shown(shared: Edge) -> None:
+    assert shared.box.shown("twice.example") == shared.prints["long"]
 
 
 def test_varnish_hears_who_it_is_and_by_which_protocol(shared: Edge) -> None:
@@ -306,6 +306,7 @@ def hung_up(sockets: list[socket.socket]) -> list[socket.socket]:
 
 
 def test_tls_older_than_1_3_is_spoken_only_if_it_may_be(running: Edge) -> None:
+    assert running.apply() is None
     assert running.box.shown("one.example", newest="TLSv1_2")
     assert running.apply("1.3") is None
     with pytest.raises((ssl.SSLError, OSError)):
@@ -326,7 +327,7 @@ def test_a_download_goes_on_while_all_is_applied_anew(running: Edge) -> None:
     for number in range(2):
         renewed = running.have("one", "one.example", days=100 + number)
         assert running.apply() is None
-        assert running.box.shown("one.example") == fingerprint(renewed)
+        assert running.box.shown("one.example") == renewed
         assert running.box.ask("one.example")
     for each in downloads:
         assert each.poll() is None  # it was running all the time
@@ -389,9 +390,9 @@ def test_what_was_applied_while_nobody_told_haproxy_is_taken_later(running: Edge
     files = running.files()
     made = alone._write(digest_of(files), files)
     alone._switch(made.name.removeprefix("gen-"))
-    assert running.box.shown("one.example") != fingerprint(renewed)
+    assert running.box.shown("one.example") != renewed
     assert asyncio.run(running.generations.follow()) is None
-    assert running.box.shown("one.example") == fingerprint(renewed)
+    assert running.box.shown("one.example") == renewed
 
 
 def test_a_master_that_just_writes_its_number_is_not_taken_for_gone(running: Edge) -> None:
@@ -402,10 +403,10 @@ def test_a_master_that_just_writes_its_number_is_not_taken_for_gone(running: Edg
             self.looks += 1
             return None if self.looks == 1 else super().master()
 
-    renewed = running.have("one", "one.example", days=100)
+    renewed = running.have("one", "one.example", days=101)
     generations = Generations(running.box.folder, Writing(running.box.here))
     assert asyncio.run(generations.apply(running.files())) is None
-    assert running.box.shown("one.example") == fingerprint(renewed)
+    assert running.box.shown("one.example") == renewed
 
 
 def test_no_more_than_two_generations_are_kept(edge: Edge) -> None:

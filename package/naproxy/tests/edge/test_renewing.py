@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import Authority
+from edge_box import shared_authority
 from keeping import Memory
 from naproxy.config import document as config
 from naproxy.config.document import Config
@@ -44,7 +44,7 @@ class Box(Memory):
         super().__init__()
         self.folder = root / "uacme"
         self.folder.mkdir()
-        authority = Authority(root / "authority").below
+        authority = shared_authority().below
         program = self.folder / "uacme"
         program.write_text(
             UACME.format(folder=self.folder, ca=authority.file, key=authority.key_file)
