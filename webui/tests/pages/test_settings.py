@@ -345,27 +345,6 @@ def test_a_machine_of_its_own_is_said_to_be_one(box: Box, client: FlaskClient) -
     )
 
 
-def test_the_boxs_own_machine_has_its_forms(tmp_path: Path, client: FlaskClient) -> None:
-    made = Box(tmp_path)
-    own = ["--platform=naproxy", "--helper=/bin/true", f"--system-dir={tmp_path}/system"]
-    made.arguments += own
-    made.start()
-    try:
-        assert 'data-box="PUT network"' in page(client, "network")
-        assert 'data-box="POST reset"' in page(client, "system")
-        body = {"method": "static", "address": "192.0.2.5"}
-        answer = client.put("/api/box/network", json=body)
-        assert (answer.status_code, told(answer)["where"]) == (422, "address")
-        assert client.put("/api/box/network", json={"method": "dhcp"}).status_code == 202
-        assert "data-trial" in page(client, "network")
-        assert client.post("/api/box/network/keep", json={}).status_code == 200
-        assert "data-trial" not in page(client, "network")
-        reset = client.post("/api/box/reset", json={"confirm": "x"})
-        assert (reset.status_code, told(reset)["where"]) == (422, "confirm")
-    finally:
-        made.close()
-
-
 def test_json_in_a_page_is_no_markup(box: Box, client: FlaskClient) -> None:
     name = "</script><b>\"'&"
     assert change(client, put("office.name", name)).status_code == 200

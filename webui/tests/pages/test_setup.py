@@ -220,20 +220,6 @@ def test_every_step_has_a_page_in_both_languages(admin: FlaskClient) -> None:
             assert f'<html lang="{language}"' in page.text, (step, language)
 
 
-def test_the_guide_goes_on_where_it_was_left(admin: FlaskClient) -> None:
-    assert admin.put("/api/setup", json={"step": "server"}).status_code == 200
-    assert admin.get("/setup").location == "/setup/server"
-
-
-def test_what_the_office_leaves_empty_is_not_known(admin: FlaskClient, new: Box) -> None:
-    empty = {"name": "Muster", "time_zone": None, "currency": None}
-    body = {**empty, "language": "de", "price_per_kwh": None, "co2_g_per_kwh": 363}
-    assert admin.post("/api/setup/office", json=body).status_code == 200
-    office = new.call("GET", "/v1/config")[1]["office"]
-    assert office["price_per_kwh"] == 0
-    assert (office["language"], office["currency"], office["co2_g_per_kwh"]) == ("de", "EUR", 363)
-
-
 def choose(admin: FlaskClient) -> Any:
     body = {"address": "127.0.0.1", "mac": "02:AB:00:00:00:09", "interface": "lo", "name": "nas"}
     return admin.post("/api/setup/server", json=body)
@@ -304,16 +290,6 @@ def test_a_bad_plan_is_refused_in_both_languages(admin: FlaskClient) -> None:
             assert answer.json == {"error": expected, "where": field}, (field, value)
 
 
-def test_why_a_look_failed_is_said_in_ones_language(admin: FlaskClient) -> None:
-    assert admin.post("/api/setup/look", json={"address": "127.0.0.1"}).status_code == 202
-    for language, words in (("en", "the box's own address"), ("de", "die Adresse der Box selbst")):
-        speak(admin, language)
-        wait_for("the look", lambda: admin.get("/api/setup/look").json["state"] != "running")
-        job = admin.get("/api/setup/look").json
-        assert job["error"]["code"] == "setup.own_address"
-        assert words in job["error"]["error"]
-
-
 def test_a_guide_that_an_older_version_began_goes_on(admin: FlaskClient, new: Box) -> None:
     """It knew no step about HTTPS, and kept its place by the step's name."""
     choose(admin)
@@ -322,25 +298,6 @@ def test_a_guide_that_an_older_version_began_goes_on(admin: FlaskClient, new: Bo
         assert admin.get("/setup").location == f"/setup/{step}"
         assert admin.get(f"/setup/{step}").status_code == 200
     assert 'href="/setup/https"' in admin.get("/setup/sleep").text
-
-
-def test_a_choice_of_https_is_written_with_names(admin: FlaskClient, new: Box) -> None:
-    choose(admin)
-    body = {"mode": "box", "names": ["WWW.a.example", "*.a.example"]}
-    assert admin.post("/api/setup/https", json=body).json == {"server": "nas"}
-    [server] = new.call("GET", "/v1/config")[1]["server"]
-    assert (server["https"]["mode"], server["hosts"]) == ("box", ["www.a.example", "*.a.example"])
-    assert admin.post("/api/setup/names", json={"hosts": server["hosts"]}).status_code == 200
-
-
-def test_the_look_of_the_guide_says_what_it_saw(client: FlaskClient, box: Box) -> None:
-    box.wait(State.AWAKE)
-    box.server.leads = b"https://127.0.0.1/"
-    said = client.post("/api/setup/https/look", json={"server": "web"})
-    assert said.status_code == 200
-    assert said.json
-    assert said.json["leads"].startswith("https://127.0.0.1")
-    assert said.json["names"] == []
 
 
 def test_of_a_server_that_sleeps_what_was_seen_last_is_said(client: FlaskClient, box: Box) -> None:
@@ -357,17 +314,6 @@ def test_of_a_server_that_sleeps_what_was_seen_last_is_said(client: FlaskClient,
 def powers(box: Box) -> dict[str, float]:
     found: dict[str, float] = box.call("GET", "/v1/config")[1]["server"][0]["power"]
     return found
-
-
-def test_measured_powers_are_used_when_somebody_says_so(admin: FlaskClient, new: Box) -> None:
-    server = choose(admin).json["server"]
-    commissioned(new, fit(51.23, 2.38, 201.04), server)
-    answer = admin.get("/api/setup/proof").json
-    check(answer, setup_proof.PROOF)
-    said = answer["power"]
-    assert (said["measured"]["on_w"], said["in_force"]["on_w"], said["given"]) == (51.2, 43.3, {})
-    assert admin.post("/api/setup/power", json={}).status_code == 200
-    assert powers(new) == {"on_w": 51.2, "off_w": 2.4, "switch_j": 201.0}
 
 
 def test_powers_set_by_hand_are_replaced_only_on_request(admin: FlaskClient, new: Box) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,8 @@ from box import Box
 from conftest import PASSWORD, Clock
 from flask import Flask
 from flask.testing import FlaskClient
-from free_port import free_port
 from naproxy.setup import agent_files
 from naproxy_webui.pages.setup import agent
-from server import wait_for
 
 HTTPS = "https://localhost"
 OURS = {"Sec-Fetch-Site": "none", "Content-Type": "text/plain"}
@@ -128,43 +124,6 @@ def front(tmp_path: Path, box: Box) -> Iterator[Front]:
     made = Front(tmp_path / "front", box)
     yield made.claim()
     made.close()
-
-
-def test_a_server_runs_the_text_and_its_agent_answers(
-    tmp_path: Path, box: Box, front: Front
-) -> None:
-    port = free_port()
-    by_agent(box, port=port)
-    text = front.script()
-    done = paste(tmp_path / "server", text)
-    assert done.returncode == 0, done.stderr
-    assert "The agent runs, with the key that the box gave" in done.stdout
-    lib = tmp_path / "server/usr/local/lib/naproxy-agent"
-    etc = tmp_path / "server/etc/naproxy-agent"
-    config = call(box, "GET", "/v1/config")
-    kept = Path(config["server"][0]["sleep"]["key_file"])
-    assert kept.read_text() == (etc / "key").read_text()
-    conf = (etc / "naproxy-agent.conf").read_text().replace("#port = 47809", f"port = {port}")
-    (etc / "naproxy-agent.conf").write_text(conf.replace("#listen =", "listen = 127.0.0.1"))
-    started = [sys.executable, "-B", lib / "naproxy_agent.py", "--key", etc / "key"]
-    with (said := tmp_path / "agent.log").open("wb") as log:
-        agent = subprocess.Popen([*started, "--config", etc / "naproxy-agent.conf"], stderr=log)
-    try:
-        wait_for("the agent", lambda: f"UDP port {port}" in said.read_text())
-        call(box, "POST", "/v1/servers/web/doctor", {})
-        path = "/v1/servers/web/doctor"
-        wait_for("the doctor", lambda: call(box, "GET", path)["state"] in ("done", "failed"))
-        found = {each["name"]: each for each in call(box, "GET", path)["result"]["checks"]}
-        assert found["agent"]["verdict"] == "ok", found["agent"]
-    finally:
-        agent.terminate()
-        agent.wait(60)
-    # The code was good once: a second server, or somebody who has seen the text, gets none.
-    again = paste(tmp_path / "other", text)
-    assert again.returncode == 1
-    assert "the box gave no key: " in again.stderr
-    assert "works once" in again.stderr
-    assert not (tmp_path / "other/etc/naproxy-agent").exists()
 
 
 def test_whoever_answers_in_the_boxs_place_is_not_asked_for_a_key(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -86,17 +85,6 @@ def test_a_log_is_estimated(client: FlaskClient) -> None:
         assert log["verdict"]["buy"] is True, name
         assert log["verdict"]["money_a_year"] > 0, name
         assert log["server"]["power"]["on_w"] == 43.3, name
-
-
-def test_report_and_figures_are_files_to_keep(client: FlaskClient) -> None:
-    ask(client, sent(client))
-    result(client)
-    report = client.get("/api/traffic/estimate/report")
-    assert "attachment" in report.headers["Content-Disposition"]
-    assert report.data.startswith(b"<!DOCTYPE html>")
-    rows = client.get("/api/traffic/estimate/rows")
-    assert "attachment" in rows.headers["Content-Disposition"]
-    assert {row["policy"] for row in json.loads(rows.data)} > {"teacher", "thesis"}
 
 
 def test_files_of_one_rotated_log_are_one_but_of_the_same_name_two(client: FlaskClient) -> None:
