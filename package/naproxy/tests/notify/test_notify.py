@@ -14,7 +14,6 @@ from dataclasses import asdict
 from email import message_from_bytes
 from email.message import Message
 from email.policy import default
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -36,6 +35,7 @@ from naproxy.notify.events import METER_S, Condition, Notice, Watch, conditions
 from naproxy.notify.letter import letter, report
 from naproxy.notify.notifier import Notifier
 from naproxy.notify.outbox import GIVE_UP_S, Outbox
+from web_server import WebServer, serving
 
 NIGHT = "mon-sun 23:00-01:00 0.2"
 NO_UPDATE: dict[str, Any] = {"supported": False}
@@ -312,54 +312,39 @@ def test_without_starttls_nothing_is_sent_in_clear() -> None:
     assert len(box.mails) == 1
 
 
-class Receiver(BaseHTTPRequestHandler):
-    """Keeps what is posted; answers with the status that its path names."""
-
-    kept: list[tuple[str, str | None, Any]] = []  # noqa: RUF012 - cleared by the fixture
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.kept.append((self.path, self.headers["Authorization"], body))
-        code = int(self.path.rpartition("=")[2]) if "=" in self.path else 200
-        self.send_response(code)
-        self.send_header("Location", "/elsewhere")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None: ...
-
-
 @pytest.fixture
-def receiver() -> Iterator[str]:
-    Receiver.kept.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+def receiver() -> Iterator[WebServer]:
+    server = WebServer()
+    with serving(server):
+        yield server
 
 
-def test_ntfy_gets_a_topic_a_title_and_a_priority(receiver: str) -> None:
-    settings = {"ntfy": f"{receiver}/base/naproxy", "ntfy_token": "tk"}
+def test_ntfy_gets_a_topic_a_title_and_a_priority(receiver: WebServer) -> None:
+    settings = {"ntfy": f"{receiver.url}/base/naproxy", "ntfy_token": "tk"}
     assert sent("ntfy", settings) is None
+    [(path, head)], [(_, body)] = receiver.asked, receiver.sent
+    assert (path, head["authorization"]) == ("/base/", "Bearer tk")
     said = {"topic": "naproxy", "title": "T", "message": "t", "priority": 4}
-    assert Receiver.kept == [("/base/", "Bearer tk", said)]
+    assert json.loads(body) == said
 
 
 def post(address: str) -> Reason | None:
     return sent("webhook", {"webhook": address, "webhook_token": ""})
 
 
-def test_a_webhook_gets_all_that_is_known(receiver: str) -> None:
-    assert post(f"{receiver}/hook") is None
-    ((path, token, said),) = Receiver.kept
-    assert (path, token) == ("/hook", None)
-    assert said.keys() == {"box", "event", "t_s", "title", "text", "reason"}
+def test_a_webhook_gets_all_that_is_known(receiver: WebServer) -> None:
+    assert post(f"{receiver.url}/hook") is None
+    [(path, head)], [(method, body)] = receiver.asked, receiver.sent
+    assert (method, path, "authorization" in head) == ("POST", "/hook", False)
+    assert json.loads(body).keys() == {"box", "event", "t_s", "title", "text", "reason"}
 
 
-def test_a_webhook_that_refuses_or_leads_elsewhere_has_not_arrived(receiver: str) -> None:
+def test_a_webhook_that_refuses_or_leads_elsewhere_has_not_arrived(receiver: WebServer) -> None:
+    receiver.headers = {"Location": "/elsewhere"}
     for code in (302, 403, 500):
-        assert post(f"{receiver}/?is={code}") == Reason("notify.status", status=code)
-    assert len(Receiver.kept) == 3
+        receiver.status = code
+        assert post(receiver.url) == Reason("notify.status", status=code)
+    assert len(receiver.asked) == 3
     problem = post("http://127.0.0.1:9/secret")
     assert problem is not None
     assert "secret" not in str(problem), "nobody there is said without the address"
