@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import Box, wait_for
 from naproxy.api import measures
 from naproxy.config import document as config
 from naproxy.config.document import Server
@@ -314,49 +313,3 @@ async def test_a_new_mode_arms_it_at_once(monkeypatch: pytest.MonkeyPatch, made:
     await made.supervisor.sighting.now()
     made.configure(UNUSED, "lo")
     assert made.supervisor.arming.why_not is None
-
-
-@pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    made = Box(tmp_path_factory.mktemp("box"), armed="false").start()
-    wait_for("a look", lambda: made.status()["https"]["sight"] is None, made.log)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def box(started: Box) -> Iterator[Box]:
-    """One box for all; after each test its server is awake and leads nowhere."""
-    yield started
-    started.server.leads = b""
-    started.post("wake")
-    started.wait(State.AWAKE)
-    assert started.post("look")[1]["sight"] is None
-
-
-def test_a_box_looks_by_itself_and_tells_of_it(box: Box) -> None:
-    status, told = box.call("GET", "/v1/servers/web/look")
-    assert (status, told["sight"], told["mode"]) == (200, None, "none")
-    assert (told["look"]["port"], told["look"]["whole"]) == ("refused", True)
-
-
-def test_a_look_by_hand_is_a_new_one(box: Box) -> None:
-    box.server.leads = b"https://shop.example/"
-    status, told = box.post("look")
-    assert (status, told["sight"]["code"]) == (200, "server.leads_around")
-    assert box.status()["https"]["sight"] == told["sight"]
-
-
-def test_a_sleeping_server_is_not_looked_at(box: Box) -> None:
-    box.sleep()
-    status, said = box.post("look")
-    assert (status, said["code"]) == (409, "server.not_awake")
-    assert box.status()["https"]["sight"] is None
-
-
-def test_a_commissioning_is_refused_while_visitors_come_past_the_box(box: Box) -> None:
-    box.server.leads = b"https://shop.example/"
-    status, said = box.post("commission")
-    assert (status, said["code"]) == (409, "server.leads_around")
-    told = box.status()
-    assert (told["commissioning"], told["not_armed"]["code"]) == (None, "server.leads_around")

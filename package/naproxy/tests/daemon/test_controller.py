@@ -6,7 +6,6 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,31 +105,6 @@ def test_a_refusal_is_told_in_the_servers_words_and_its_exit_status(box: Box) ->
     assert box.naproxy("sleep", "web").returncode == 0
 
 
-def test_a_request_while_it_falls_asleep_is_served_after_the_wake(box: Box) -> None:
-    asked = box.directory / "asked"
-    box.ssh(
-        f"touch {asked}.1; while ! [ -e {asked}.2 ]; do sleep 0.02; done; touch {box.server.power}"
-    )
-    box.order_sleep()
-    wait_for("the command", Path(f"{asked}.1").exists)
-    box.ask_for_wake()
-    wait_for("the ledger", lambda: len(wakes(box)) == 1)
-    Path(f"{asked}.2").touch()
-    box.wait(State.AWAKE)
-    states = [t["to"] for t in transitions(box)][::-1]
-    assert states == ["awake", "falling_asleep", "asleep", "waking", "awake"]
-
-
-def test_an_open_connection_is_an_inhibitor(shared: Box) -> None:
-    shared.record().piping_now = 3
-    status, answer = shared.post("sleep")
-    shared.record().piping_now = 0
-    assert (status, answer["code"]) == (409, "server.connections")
-    assert answer["params"] == {"number": 3}
-    assert answer["error"] == "Somebody has a connection to it open (3)."
-    assert shared.record().state == State.AWAKE
-
-
 def test_connections_that_are_passed_on_are_requests_in_the_history(box: Box) -> None:
     layout = box.layout()
     layout.service[0].passed += 3
@@ -143,28 +117,10 @@ def test_connections_that_are_passed_on_are_requests_in_the_history(box: Box) ->
         assert db.execute(asked).fetchall() == [(Klass.PERSON, Outcome.PIPE, 3)]
 
 
-def test_a_server_that_never_wakes_is_trouble_and_called_on(make: Callable[..., Box]) -> None:
-    box = make(attempts=2).start()
-    box.wait(State.AWAKE)
+def test_a_sleeping_server_is_not_looked_at(box: Box) -> None:
     box.sleep()
-    box.server.deaf = True
-    box.ask_for_wake()
-    box.wait(State.TROUBLE)
-    alert = reason_of(box.status()["alert"])
-    assert (alert.code, alert.params["calls"]) == ("server.not_up", 2)
-    before = box.server.packets
-    wait_for("another packet", lambda: box.server.packets > before)
-    box.server.deaf = False
-    box.wait(State.AWAKE)
-    assert box.status()["alert"] is None
-
-
-def test_a_server_that_wakes_by_itself_is_awake(box: Box) -> None:
-    box.sleep()
-    box.server.power.unlink()
-    box.wait(State.AWAKE)
-    assert box.status()["reason"] == Reason("server.woke_itself").plain()
-    assert box.server.packets == 0
+    status, said = box.post("look")
+    assert (status, said["code"]) == (409, "server.not_awake")
 
 
 def test_the_mode_awake_wakes_and_is_kept_over_a_restart(box: Box) -> None:
@@ -210,14 +166,6 @@ def test_killed_while_asleep_it_finds_the_server_asleep_and_keeps_the_counters(b
     box.wait(State.AWAKE)
 
 
-def test_killed_while_awake_it_wakes_a_server_that_is_silent_now(box: Box) -> None:
-    box.end(signal.SIGKILL)
-    box.server.sleep()
-    box.start()
-    wait_for("a packet", lambda: box.server.packets > 0)
-    box.wait(State.AWAKE)
-
-
 def test_the_journal_tells_a_cut_off_wake(box: Box) -> None:
     box.sleep()
     box.server.deaf = True
@@ -226,16 +174,6 @@ def test_the_journal_tells_a_cut_off_wake(box: Box) -> None:
     box.end(signal.SIGKILL)
     box.start()
     assert wakes(box)[-1]["outcome"] == "controller ended"
-
-
-def test_a_malformed_page_is_set_aside_at_the_start(make: Callable[..., Box]) -> None:
-    box = make()
-    box.run_dir.mkdir()
-    (box.run_dir / "page").write_bytes(b"garbage")
-    (box.run_dir / "events").write_bytes(b"garbage")
-    box.start().wait(State.AWAKE)
-    assert (box.run_dir / "page.bad").read_bytes() == b"garbage"
-    assert "page.bad" in box.log()
 
 
 def test_a_second_controller_is_refused(shared: Box) -> None:
@@ -427,17 +365,6 @@ def test_garbage_on_the_control_socket_gets_an_error_and_harms_nothing(shared: B
     assert raw(shared, head + deep)[9:12] == b"400"
     assert shared.call("GET", "/v1/health")[0] == 200
     assert shared.record().state == State.AWAKE
-
-
-def test_clients_that_say_nothing_do_not_stop_the_loop(shared: Box) -> None:
-    idle = [socket.socket(socket.AF_UNIX) for _ in range(40)]
-    for sock in idle:
-        sock.connect(str(shared.run_dir / "control.sock"))
-    first = shared.layout().heartbeat_us
-    wait_for("a beat", lambda: shared.layout().heartbeat_us > first)
-    assert shared.call("GET", "/v1/health")[0] == 200
-    for sock in idle:
-        sock.close()
 
 
 def test_a_mode_that_is_none_is_refused_and_changes_nothing(shared: Box) -> None:
