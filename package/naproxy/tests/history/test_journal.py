@@ -89,12 +89,6 @@ def test_sentences_that_an_older_naproxy_kept_stay_as_they_are(journal: Journal)
         assert row["reason"] == own_words(words).plain(), table
 
 
-def test_a_wake_cut_off_by_the_end_of_the_controller_says_so(journal: Journal) -> None:
-    journal.wake_opened("web", WAKE_REQUEST)
-    journal.close_forgotten()
-    assert journal.rows("wakes", None, 0, 10)[0]["outcome"] == "controller ended"
-
-
 def test_the_last_known_state_is_not_unknown(journal: Journal) -> None:
     assert journal.last_known("web") is State.UNKNOWN
     journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)

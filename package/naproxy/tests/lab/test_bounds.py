@@ -54,12 +54,6 @@ def test_a_server_that_wakes_is_not_asleep() -> None:
     assert made.saving_j == pytest.approx(saved_j(1000 + 20 - WAKE_S, 2), rel=1e-3)
 
 
-def test_in_a_closed_loop_a_client_costs_once() -> None:
-    assert bounds(EVENING).reactive(0.4, closed=True).saving_j == pytest.approx(
-        saved_j(2995 + 1000, 2), rel=1e-4
-    )
-
-
 def test_waking_ahead_costs_a_wake_time_where_the_budget_does_not_cover_it() -> None:
     for fraction, wakes in ((0.0, 3), (0.2, 2)):
         made = bounds(EVENING).pre_wake(fraction, closed=False)

@@ -87,12 +87,6 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write(tmp_path_factory.mktemp("log") / "site.log", list(visits(1, 4, 900)))
 
 
-@pytest.fixture(scope="module")
-def everything(log: str) -> list[Row]:
-    """All rows of the log."""
-    return rows(log, "--json")
-
-
 class Told(NamedTuple):
     """What is printed for people, the report and the summary."""
 
@@ -110,7 +104,8 @@ def told(log: str, tmp_path_factory: pytest.TempPathFactory) -> Told:
     return Told((report.parent / "out").read_text(), report.read_text("utf-8"), found)
 
 
-def test_every_row_has_the_keys_in_order(everything: list[Row]) -> None:
+def test_every_row_has_the_keys_in_order(tmp_path: Path) -> None:
+    everything = rows(write(tmp_path / "site.log", list(visits(1, 1, 3600))), "--json")
     assert all(list(row) == KEYS for row in everything)
     assert len(everything) == 5 * 2 * 2 * len(POLICIES)
     assert {row["log"] for row in everything} == {"site"}
@@ -125,17 +120,6 @@ def test_options_narrow_the_rows(log: str) -> None:
 
 def test_several_processes_find_the_same(log: str) -> None:
     assert rows(log, *ONE, jobs=3) == rows(log, *ONE)
-
-
-def test_no_row_beats_its_bound(everything: list[Row]) -> None:
-    for row in everything:
-        assert row["share_of_oracle"] <= 1 + 1e-6, row
-        if row["delayed_fraction"] <= row["promise"]["f"] and row["policy"] not in (
-            "schedule",
-            "bound-pre-wake",
-            "idealised",
-        ):
-            assert row["share_of_reactive"] <= 1.001, row
 
 
 def test_a_longer_wake_delays_more(log: str) -> None:

@@ -669,14 +669,6 @@ def test_the_reason_says_which_rung_woke_it_and_the_next_wake_starts_with_it() -
     assert calls(office) == ["ipmi"]
 
 
-def test_trouble_comes_after_the_last_rung() -> None:
-    office = Office(rungs=(PACKETS, BMC)).waking()
-    office.play(1.5 + 9.9, Sign.SILENT)
-    assert office.state() is State.WAKING
-    office.play(0.2, Sign.SILENT)
-    assert office.state() is State.TROUBLE
-
-
 def test_the_button_of_a_server_that_nobody_put_to_sleep_is_not_pressed() -> None:
     for sign in (Sign.SILENT, Sign.REFUSING):
         office = Office(rungs=(BUTTON,)).awake()
