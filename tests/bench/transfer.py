@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.transfer.fetch import Job, Report, fetch
-from naproxy.transfer.power import BOX, SERVER
-from naproxy.transfer.sla import Sla
+from naproxy.lab.transfer.fetch import Job, Report, fetch
+from naproxy.lab.transfer.power import BOX, SERVER
+from naproxy.lab.transfer.sla import Sla
 
 from tests.bench.link import FAR, compiled, line
 from tests.bench.result import goal, output_path, write

@@ -14,7 +14,7 @@ import pytest
 from naproxy.config import document as config
 from naproxy.controller import warming
 from naproxy.controller.learning import path_hash
-from naproxy.controller.varnish import Job, Varnish
+from naproxy.controller.varnish import CHANNELS, Job, Varnish
 from naproxy.controller.warming import Warmer, askable
 from naproxy.core import page_h
 from naproxy.core.page_h import Outcome
@@ -39,7 +39,12 @@ class Listener(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         box: Any = self.server
+        with box.lock:
+            box.now += 1
+            box.most = max(box.most, box.now)
         time.sleep(box.takes_s)
+        with box.lock:
+            box.now -= 1
         box.asked.append((self.path, dict(self.headers)))
         self.send_response(box.status)
         self.end_headers()
@@ -53,6 +58,8 @@ class Box(socketserver.ThreadingUnixStreamServer):
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.status = 200
         self.takes_s = 0.0
+        self.lock = threading.Lock()
+        self.now = self.most = 0
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who calls the fetching off hangs up."""
@@ -257,20 +264,32 @@ def test_both_schemes_of_an_address_are_asked_for(made: Warmer) -> None:
     assert [job.https for job in made._catalogue.of([1])] == [False, True]
 
 
-def test_a_time_ends_the_fetching(tmp_path: Path, box: Box) -> None:
+async def test_a_time_ends_the_fetching(tmp_path: Path, box: Box) -> None:
     box.takes_s = 0.02
     jobs = [Job(number, "a.example", f"/{number}") for number in range(1000)]
-    done = Varnish(tmp_path / "box.sock").fetch(
-        jobs, most_s=1.5, stop=threading.Event(), expire=False
-    )
+    done = await Varnish(tmp_path / "box.sock").fetch(jobs, most_s=0.5, expire=False)
     assert 0 < len(done.took_s) < 1000
     assert sum(done.took_s.values()) <= done.whole_s, "several are on their way at once"
 
 
-def test_what_would_go_over_the_wire_otherwise_is_left(tmp_path: Path, box: Box) -> None:
-    jobs = [Job(n, "a.example", url) for n, url in enumerate(["/a{b}", "/a/../b", "/c?d=%20"])]
-    done = Varnish(tmp_path / "box.sock").fetch(
-        jobs, most_s=5.0, stop=threading.Event(), expire=False
-    )
-    assert set(done.took_s) == {1, 2}
-    assert {path for path, _ in box.asked} == {"/a/../b", "/c?d=%20"}
+async def test_an_address_is_asked_for_as_it_is_written(tmp_path: Path, box: Box) -> None:
+    urls = ["/a{b}", "/a/../b", "/c?d=%20", "/e#f"]
+    jobs = [Job(n, "a.example", url) for n, url in enumerate(urls)]
+    done = await Varnish(tmp_path / "box.sock").fetch(jobs, most_s=5.0, expire=False)
+    assert set(done.took_s) == set(range(len(urls)))
+    assert sorted(path for path, _ in box.asked) == sorted(urls)
+
+
+async def test_a_request_says_the_variant_and_the_scheme(tmp_path: Path, box: Box) -> None:
+    job = Job(1, "a.example", "/a.png", "image/webp", https=True)
+    await Varnish(tmp_path / "box.sock").fetch([job], most_s=5.0, expire=False)
+    said = box.asked[0][1]
+    assert (said["Host"], said["Accept"]) == ("a.example", "image/webp")
+    assert said["X-Naproxy-Https"] == "1"
+
+
+async def test_a_few_requests_are_under_way_at_a_time(tmp_path: Path, box: Box) -> None:
+    box.takes_s = 0.02
+    jobs = [Job(number, "a.example", f"/{number}") for number in range(40)]
+    await Varnish(tmp_path / "box.sock").fetch(jobs, most_s=60.0, expire=False)
+    assert 1 < box.most == CHANNELS

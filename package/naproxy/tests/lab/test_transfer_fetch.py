@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from naproxy.cli.__main__ import main
-from naproxy.transfer.fetch import Bounds, File, Job, fetch
-from naproxy.transfer.sla import parse
+from naproxy.lab.transfer.fetch import File, Job, fetch
+from naproxy.lab.transfer.sla import parse
 
 BODY = random.Random(18).randbytes(300_000)
 
@@ -43,15 +43,6 @@ class Handler(BaseHTTPRequestHandler):
                 self.end_headers()
                 self.wfile.write(BODY[:1000])
                 self.close_connection = True
-            case "/endless":
-                self.send_response(200)
-                self.end_headers()
-                self.close_connection = True
-                while True:
-                    try:
-                        self.wfile.write(BODY)
-                    except OSError:
-                        return
             case "/to-a-file":
                 self._send(302, b"", {"Location": "file:///etc/hostname"})
             case "/moved":
@@ -94,12 +85,11 @@ def url() -> Iterator[str]:
         server.shutdown()
 
 
-def one(url: str, to: Path | None = None, *, follow: bool = False, **bounds: float) -> File:
+def one(url: str, to: Path | None = None, *, follow: bool = False) -> File:
     """Fetch one file, in three parts if the server gives parts."""
     report = fetch(
         [Job(url, to=to)],
         parse("maxthr"),
-        bounds=Bounds(**bounds),
         follow=follow,
         bandwidth_bytes_s=1e12,
         buffer_bytes=len(BODY) // 3,
@@ -133,12 +123,6 @@ def test_what_is_not_the_file_is_not_kept(
     assert not (tmp_path / "file").exists()
 
 
-def test_a_body_without_end_ends_at_the_bounds(url: str, tmp_path: Path) -> None:
-    assert code(one(f"{url}/endless?1", tmp_path / "a", most_bytes=1e6)) == "transfer.too_much"
-    assert code(one(f"{url}/endless?2", tmp_path / "b", most_s=0.3)) == "transfer.too_late"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_redirects_are_followed_to_the_web_only(url: str, tmp_path: Path) -> None:
     assert one(f"{url}/moved", tmp_path / "a", follow=True).good
     assert (tmp_path / "a").read_bytes() == BODY
@@ -164,11 +148,6 @@ def test_a_link_is_not_written_through(url: str, tmp_path: Path) -> None:
     (tmp_path / "file").symlink_to(tmp_path / "elsewhere")
     assert code(one(f"{url}/whole", tmp_path / "file")) == "transfer.unkept"
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_header_is_one_header(url: str) -> None:
-    report = fetch([Job(f"{url}/whole", headers={"A": "1\r\nB: 2"})], parse("mine"))
-    assert code(report.files[0]) == "transfer.header"
 
 
 def test_the_command_keeps_files_by_their_names(

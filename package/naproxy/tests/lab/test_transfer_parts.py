@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from naproxy.core.reason import WrongError
-from naproxy.transfer.parts import (
+from naproxy.lab.transfer.parts import (
     Group,
     Link,
     Load,
@@ -21,8 +21,8 @@ from naproxy.transfer.parts import (
     ranges,
     small_first,
 )
-from naproxy.transfer.power import Draw
-from naproxy.transfer.sla import EE, FlexibleThr, MaxThr, MinE, Reading, Sla, parse
+from naproxy.lab.transfer.power import Draw
+from naproxy.lab.transfer.sla import EE, FlexibleThr, MaxThr, MinE, Reading, Sla, parse
 
 SMALL, MEDIUM, LARGE = Group.SMALL, Group.MEDIUM, Group.LARGE
 LINK = Link(bandwidth_bytes_s=10e6, rtt_s=0.1, buffer_bytes=250_000)

@@ -47,7 +47,7 @@ COMMANDS: Final = {
     "metrics": "naproxy.cli.export",
     "mqtt": "naproxy.cli.mqtt",
     "notify": "naproxy.cli.notify",
-    "fetch": "naproxy.cli.fetch",
+    "fetch": "naproxy.lab.transfer.command",
     "replay": "naproxy.lab.replay.replay",
     "estimate": "naproxy.lab.estimate.estimate",
 }

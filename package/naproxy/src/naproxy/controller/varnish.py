@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-import threading
 import time
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Final
 
-from naproxy.core.reason import WrongError
-from naproxy.transfer import fetch as transfer
-from naproxy.transfer.sla import Sla
-from naproxy.transfer.urls import checked
+from naproxy.core.wire import MOST_BYTES, status_of
 
-MOST_CHANNELS: Final = 8
+CHANNELS: Final = 5
 """Requests at a time: a small server has a few processors, and others it serves."""
-PROBE_S: Final = 0.5
-"""The paper's probes of five seconds would be half of all the time there is."""
 _ANSWER_S: Final = 5.0
-_EXPIRE: Final = {"X-Naproxy-Expire": "1"}
+_EXPIRE: Final = "X-Naproxy-Expire: 1\r\n"
 _KEPT: Final = (200, 203, 204, 300, 301, 302, 304, 307, 308, 404, 410)
 
 
@@ -55,47 +50,59 @@ class Varnish:
     def __init__(self, socket_path: Path) -> None:
         self._path = str(socket_path)
 
-    def fetch(
-        self,
-        jobs: Sequence[Job],
-        *,
-        most_s: float,
-        stop: threading.Event,
-        expire: bool,
-    ) -> Fetched:
+    async def fetch(self, jobs: Sequence[Job], *, most_s: float, expire: bool) -> Fetched:
         """Have the cache ask the server for each of these that it has not fresh.
 
-        Blocks until all is done, `most_s` are over, or `stop` is set. The algorithm is EE
-        (`naproxy.transfer`). `expire`: also for those that are fresh.
+        Ends when all is done, or `most_s` are over. `expire`: also for those that are fresh.
         """
         begun_s = time.monotonic()
-        asked = [(job, _asks(job)) for job in jobs if _as_it_is(_url(job))]
-        if expire:
-            expired = [replace(each, headers={**each.headers, **_EXPIRE}) for _, each in asked]
-            self._transfer(expired, Sla("maxthr"), begun_s + most_s, stop)
-        report = self._transfer([each for _, each in asked], Sla("ee"), begun_s + most_s, stop)
+        # Of each that was answered: how long that took, and whether the cache has it now.
+        ended: list[tuple[Job, float, bool]] = []
+        free = asyncio.Semaphore(CHANNELS)
+
+        async def ask(job: Job) -> None:
+            async with free:
+                asked_s = time.monotonic()
+                kept = await self._ask(job) in _KEPT
+                ended.append((job, time.monotonic() - asked_s, kept))
+
+        async def forget(job: Job) -> None:
+            async with free:
+                await self._ask(job, _EXPIRE)
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(most_s):
+                if expire:
+                    await asyncio.gather(*map(forget, jobs))
+                await asyncio.gather(*map(ask, jobs))
         done = Fetched(whole_s=time.monotonic() - begun_s)
-        whole_s = sum(file.seconds for file in report.files)
-        for (job, _), file in zip(asked, report.files, strict=True):
-            if file.problem is None and file.status in _KEPT:
-                share_s = done.whole_s * file.seconds / whole_s if whole_s else 0.0
+        asked_s = sum(took_s for _, took_s, _ in ended)
+        for job, took_s, kept in ended:
+            if kept:
                 # Its variants are one address.
+                share_s = done.whole_s * took_s / asked_s
                 done.took_s[job.path] = done.took_s.get(job.path, 0.0) + share_s
         return done
 
-    def _transfer(
-        self, asked: Sequence[transfer.Job], sla: Sla, end_s: float, stop: threading.Event
-    ) -> transfer.Report:
-        return transfer.fetch(
-            asked,
-            sla,
-            bounds=transfer.Bounds(most_s=max(0.0, end_s - time.monotonic())),
-            most_channels=MOST_CHANNELS,
-            unix_socket=self._path,
-            ask_sizes=False,
-            stop=stop,
-            probe_s=PROBE_S,
+    async def _ask(self, job: Job, more: str = "") -> int | None:
+        """Ask Varnish for one; return the status, None if there is no answer."""
+        accept = f"Accept: {job.accept}\r\n" if job.accept else ""
+        https = "X-Naproxy-Https: 1\r\n" if job.https else ""
+        request = (
+            f"HEAD {job.url} HTTP/1.1\r\nHost: {job.host}\r\n{accept}{https}{more}"
+            "Connection: close\r\n\r\n"
         )
+        try:
+            reader, writer = await asyncio.open_unix_connection(self._path)
+        except OSError:
+            return None
+        try:
+            writer.write(request.encode())
+            return status_of(await reader.read(MOST_BYTES))
+        except OSError:
+            return None
+        finally:
+            writer.transport.abort()
 
     def empty(self, *, server: str = "", path: str = "", tag: str = "") -> int:
         """Have nothing used any more of a server, below a path (percent-encoded), with a tag.
@@ -112,24 +119,3 @@ class Varnish:
             headers = {f"X-Naproxy-{name}": value for name, value in named.items() if value}
             connection.request("PURGE", "/", headers=headers)
             return connection.getresponse().status
-
-
-def _url(job: Job) -> str:
-    return f"http://box{job.url}"
-
-
-def _as_it_is(url: str) -> bool:
-    """Does it go over the wire as it is written? Otherwise the cache would have another."""
-    try:
-        return checked(url) == url
-    except WrongError:
-        return False
-
-
-def _asks(job: Job) -> transfer.Job:
-    headers = {"Host": job.host}
-    if job.accept:
-        headers["Accept"] = job.accept
-    if job.https:
-        headers["X-Naproxy-Https"] = "1"
-    return transfer.Job(_url(job), job.bytes, headers, method="HEAD")

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from functools import partial
 from typing import Any, Final
 
 from naproxy.config.document import Server
 from naproxy.controller.learning import path_hash
-from naproxy.controller.varnish import Fetched, Job, Varnish
+from naproxy.controller.varnish import Job, Varnish
 from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass, State
 from naproxy.policy.warming import Bounds, Costs, Warming, wait_j
@@ -133,7 +131,6 @@ class Warmer:
         """What was asked for during this sleep, and came from the cache."""
         self._state = State.UNKNOWN
         self._task: asyncio.Task[None] | None = None
-        self._stop = threading.Event()
         self.last_s = 0.0
         """How long the last fetching before a sleep took."""
 
@@ -221,16 +218,16 @@ class Warmer:
         elif state in (State.WAKING, State.AWAKE):
             self._planner.woke(self._t_s(monotonic_s))
         if state is State.AWAKE:
-            self._halt()
+            self.stop()
             self._task = asyncio.ensure_future(self._after_wake())
         elif state is not State.FALLING_ASLEEP:
-            self._halt()
+            self.stop()
 
     # What is done
 
     async def before_sleep(self) -> None:
         """Fetch what is worth it; whoever cancels this ends it."""
-        self._halt()
+        self.stop()
         self._served.clear()
         self.last_s = 0.0
         if not self.on:
@@ -238,9 +235,8 @@ class Warmer:
         begun_s = time.monotonic()
         planned = self._planner.plan(self._t_s(begun_s), self._costs(), BEFORE_SLEEP)
         self._worth = [each.path for each in planned][:_KEPT]
-        done = await self._fetch(
-            self._catalogue.of(self._worth), BEFORE_SLEEP.longest_s, expire=True
-        )
+        jobs = self._catalogue.of(self._worth)
+        done = await self._varnish.fetch(jobs, most_s=BEFORE_SLEEP.longest_s, expire=True)
         self.last_s = done.whole_s
         for path, took_s in done.took_s.items():
             size = sum(job.bytes for job in self._catalogue.of([path]))
@@ -259,13 +255,13 @@ class Warmer:
         if self.on:
             # What is still fresh, too: the server has had a moment to change it.
             served = self._catalogue.of(self._served)
-            await self._fetch(served, _AFTER_WAKE_MOST_S, expire=True)
+            await self._varnish.fetch(served, most_s=_AFTER_WAKE_MOST_S, expire=True)
             child_us = self._child_us()
             # Whether Varnish has started since, with nothing in its cache.
             empty, self._filled_us = child_us != self._filled_us, child_us
             missing = self._catalogue.of(self._worth) if empty else []
             missing += self._asked_anyway(missing=not empty)
-            await self._fetch(missing, _AFTER_WAKE_MOST_S, expire=False)
+            await self._varnish.fetch(missing, most_s=_AFTER_WAKE_MOST_S, expire=False)
         self._served.clear()
 
     def _asked_anyway(self, *, missing: bool) -> list[Job]:
@@ -281,25 +277,11 @@ class Warmer:
             for https in schemes
         ]
 
-    async def _fetch(self, jobs: Sequence[Job], most_s: float, *, expire: bool) -> Fetched:
-        if not jobs:
-            return Fetched()
-        stop = self._stop = threading.Event()
-        work = partial(self._varnish.fetch, jobs, most_s=most_s, stop=stop, expire=expire)
-        try:
-            return await asyncio.get_running_loop().run_in_executor(None, work)
-        finally:
-            stop.set()
-
-    def _halt(self) -> None:
-        self._stop.set()
+    def stop(self) -> None:
+        """Fetch no more after a wake."""
         if self._task:
             self._task.cancel()
             self._task = None
-
-    def stop(self) -> None:
-        """Fetch no more."""
-        self._halt()
 
     def _costs(self) -> Costs:
         power = self._server.power

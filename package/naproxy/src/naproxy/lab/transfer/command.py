@@ -14,8 +14,8 @@ from typing import Any, Final
 from naproxy.api.command import CommandError, above_0
 from naproxy.core.log import printable
 from naproxy.core.reason import WrongError
-from naproxy.transfer.sla import Sla, parse
-from naproxy.transfer.urls import checked, file_name
+from naproxy.lab.transfer.sla import Sla, parse
+from naproxy.lab.transfer.urls import checked, file_name
 
 _MOST: Final = 64
 _MB: Final = 1e6
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     """Fetch, and say what became of each; nothing is fetched if an argument is wrong."""
     places = _places(args.urls, args.out)
     # Loads libcurl, which only this command needs.
-    from naproxy.transfer.fetch import File, Job, fetch  # noqa: PLC0415
+    from naproxy.lab.transfer.fetch import File, Job, fetch  # noqa: PLC0415
 
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -18,14 +18,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pycurl
 
 from naproxy import __version__
 from naproxy.core.reason import Reason, WrongError
-from naproxy.transfer.parts import (
+from naproxy.lab.transfer.parts import (
     ALL,
     Group,
     Link,
@@ -35,9 +35,9 @@ from naproxy.transfer.parts import (
     pipelining,
     ranges,
 )
-from naproxy.transfer.power import BOX, SERVER
-from naproxy.transfer.sla import PROBE_S, Algorithm, Reading, Sla, between
-from naproxy.transfer.urls import check_headers, checked
+from naproxy.lab.transfer.power import BOX, SERVER
+from naproxy.lab.transfer.sla import PROBE_S, Algorithm, Reading, Sla, between
+from naproxy.lab.transfer.urls import checked
 
 MOST_CHANNELS: Final = 12
 BANDWIDTH_BYTES_S: Final = 12.5e6
@@ -61,25 +61,11 @@ _BUFFER_BYTES: Final = 3 << 20
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file to be fetched. Its body is kept in `to`, or nowhere.
-
-    `headers` replace libcurl's own, such as Host. Of a HEAD, `size_bytes` counts as moved: it has
-    another fetch that much.
-    """
+    """A file to be fetched. Its body is kept in `to`, or nowhere."""
 
     url: str
     size_bytes: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    method: Literal["GET", "HEAD"] = "GET"
     to: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Where a transfer ends, done or not."""
-
-    most_s: float = float("inf")
-    most_bytes: float = float("inf")
 
 
 @dataclass(slots=True)
@@ -159,13 +145,9 @@ def fetch(
     jobs: Sequence[Job],
     sla: Sla,
     *,
-    bounds: Bounds = Bounds(),
     most_channels: int = MOST_CHANNELS,
     energy: Callable[[], float] | None = None,
-    unix_socket: str | None = None,
-    headers: Mapping[str, str] | None = None,
     follow: bool = False,
-    ask_sizes: bool = True,
     stop: threading.Event | None = None,
     bandwidth_bytes_s: float = BANDWIDTH_BYTES_S,
     buffer_bytes: int | None = None,
@@ -173,32 +155,23 @@ def fetch(
     top_bytes_s: float | None = None,
     told: Callable[[File], None] | None = None,
 ) -> Report:
-    """Fetch all jobs; blocks until that is done, `bounds` are reached, or `stop` is set.
+    """Fetch all jobs; blocks until that is done, or `stop` is set.
 
-    `energy` is a counter of joules, `modelled()` if there is none. `headers` go with each job,
-    below its own. `follow` redirects, to http and https only. `ask_sizes` of jobs that have
-    none, by HEAD; without it they are small. `buffer_bytes` is the system's unless it is said,
-    `top_bytes_s` what flexible's share is of, if that is known. `told` hears of each file as it
-    ends.
+    `energy` is a counter of joules, `modelled()` if there is none. `follow` redirects, to http and
+    https only. Sizes that nobody knows are asked for by HEAD. `buffer_bytes` is the system's
+    unless it is said, `top_bytes_s` what flexible's share is of, if that is known. `told` hears of
+    each file as it ends.
 
     Raises nothing for what a job or a server has wrong: that stands in the report.
     """
-    options = _Options(bounds, unix_socket, dict(headers or {}), follow, stop or threading.Event())
-    with contextlib.closing(_Transfer(jobs, options, energy or modelled(), told)) as transfer:
-        transfer.look(most_channels, ask_sizes=ask_sizes)
+    stop = stop or threading.Event()
+    with contextlib.closing(_Transfer(jobs, stop, energy or modelled(), told)) as transfer:
+        transfer.follow = follow
+        transfer.look(most_channels)
         link = Link(bandwidth_bytes_s, transfer.rtt_s, buffer_bytes or window_bytes())
         algorithm = sla.make(link, max(1, most_channels), probe_s=probe_s, top_bytes_s=top_bytes_s)
         transfer.run(algorithm, link)
         return transfer.report
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    bounds: Bounds
-    unix_socket: str | None
-    headers: dict[str, str]
-    follow: bool
-    stop: threading.Event
 
 
 class _Going:
@@ -279,11 +252,12 @@ class _Transfer:
     def __init__(
         self,
         jobs: Sequence[Job],
-        options: _Options,
+        stop: threading.Event,
         energy: Callable[[], float],
         told: Callable[[File], None] | None,
     ) -> None:
-        self._options = options
+        self._stop = stop
+        self.follow = False
         self._energy = energy
         self._told = told
         self._begun = Reading(time.monotonic(), 0, energy())
@@ -296,12 +270,10 @@ class _Transfer:
         self._queues: dict[Group, deque[_Going]] = {group: deque() for group in ALL}
         self._active: dict[Group, list[_Going]] = {group: [] for group in ALL}
         self._moved = 0
-        self._full = False
         self._no_ranges: set[str] = set()
         self._waiting: list[_Going] = []
         for file in self.report.files:
             try:
-                check_headers({**options.headers, **file.job.headers})
                 self._waiting.append(_Going(file, checked(file.job.url)))
             except WrongError as error:
                 file.problem = error.reason
@@ -321,24 +293,16 @@ class _Transfer:
     def _now(self) -> Reading:
         return Reading(time.monotonic(), self._moved, self._energy())
 
-    @property
-    def _left_s(self) -> float:
-        return self._options.bounds.most_s - (time.monotonic() - self._begun.t_s)
-
-    @property
-    def _over(self) -> bool:
-        return self._options.stop.is_set() or self._full or self._left_s <= 0
-
     # One request
 
-    def _start(self, part: _Part, method: str, *, streams: bool) -> None:
-        going, options = part.going, self._options
+    def _start(self, part: _Part, *, streams: bool, head: bool = False) -> None:
+        going = part.going
         curl = self._spare.pop() if self._spare else pycurl.Curl()
         curl.reset()
         curl.setopt(pycurl.URL, going.url)
         curl.setopt(pycurl.PROTOCOLS, _WEB)
         curl.setopt(pycurl.REDIR_PROTOCOLS, _WEB)
-        curl.setopt(pycurl.FOLLOWLOCATION, int(options.follow))
+        curl.setopt(pycurl.FOLLOWLOCATION, int(self.follow))
         curl.setopt(pycurl.MAXREDIRS, _REDIRECTS)
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.CONNECTTIMEOUT, _CONNECT_S)
@@ -350,14 +314,9 @@ class _Transfer:
         version = pycurl.CURL_HTTP_VERSION_2TLS if streams else pycurl.CURL_HTTP_VERSION_1_1
         curl.setopt(pycurl.HTTP_VERSION, version)
         curl.setopt(pycurl.PIPEWAIT, int(streams))
-        if options.unix_socket:
-            curl.setopt(pycurl.UNIX_SOCKET_PATH, options.unix_socket)
-            curl.setopt(pycurl.NOPROXY, "*")
-        sent = {**options.headers, **going.file.job.headers}
-        curl.setopt(pycurl.HTTPHEADER, [f"{n}: {v}" if v else f"{n};" for n, v in sent.items()])
         # As it is asked for elsewhere: what /a/../b is, the server says.
         curl.setopt(pycurl.PATH_AS_IS, 1)
-        curl.setopt(pycurl.NOBODY, int(method == "HEAD"))
+        curl.setopt(pycurl.NOBODY, int(head))
         if part.span:
             curl.setopt(pycurl.RANGE, "{}-{}".format(*part.span))
         curl.setopt(pycurl.HEADERFUNCTION, part.header)
@@ -374,9 +333,6 @@ class _Transfer:
             part.no_ranges = not part.fits()
             part.keeps = part.status in (_OK, _PARTIAL)
         if part.no_ranges:
-            return 0
-        if self._moved + len(data) > self._options.bounds.most_bytes:
-            self._full = True
             return 0
         if going.out is not None and part.keeps:
             try:
@@ -433,28 +389,23 @@ class _Transfer:
         made = curl.getinfo(pycurl.NUM_CONNECTS)
         self.report.connections += made
         self.report.http2 |= curl.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0
-        if self._options.unix_socket:
-            # No network: what a request waits for is the answer's first byte.
-            rtt_s = curl.getinfo(pycurl.STARTTRANSFER_TIME)
-        else:
-            rtt_s = curl.getinfo(pycurl.CONNECT_TIME) - curl.getinfo(pycurl.NAMELOOKUP_TIME)
-            rtt_s = rtt_s if made else 0.0
+        rtt_s = curl.getinfo(pycurl.CONNECT_TIME) - curl.getinfo(pycurl.NAMELOOKUP_TIME)
+        rtt_s = rtt_s if made else 0.0
         if rtt_s > 0 and (self.rtt_s == _UNKNOWN_RTT_S or rtt_s < self.rtt_s):
             self.rtt_s = rtt_s
 
     # Before it
 
-    def look(self, most: int, *, ask_sizes: bool) -> None:
+    def look(self, most: int) -> None:
         """Ask for sizes that nobody knows; in any case ask once, to learn how far the server is."""
-        unsized = [g for g in self._waiting if g.size is None and g.file.job.method == "GET"]
-        todo = deque(unsized if ask_sizes and unsized else self._waiting[:1])
-        while (todo or self._parts) and not self._over:
+        todo = deque([g for g in self._waiting if g.size is None] or self._waiting[:1])
+        while (todo or self._parts) and not self._stop.is_set():
             # The first one alone: it tells whether the others can be streams.
             at_once = most if self.report.connections else 1
             while todo and len(self._parts) < at_once:
                 going = todo.popleft()
-                self._start(_Part(going, None), "HEAD", streams=going.url.startswith("https:"))
-            for curl, problem in self._turn(self._left_s):
+                self._start(_Part(going, None), streams=going.url.startswith("https:"), head=True)
+            for curl, problem in self._turn(_LOOK_S):
                 part = self._give_back(curl)
                 part.going.parts.clear()
                 # One that cannot be asked is fetched all the same: that says what is wrong.
@@ -484,7 +435,7 @@ class _Transfer:
         report.parallelism = {g: parallelism(load[g], link) for g in ALL if load[g].files}
         last = self._now()
         algorithm.begin(last)
-        while not self._over:
+        while not self._stop.is_set():
             now_s = time.monotonic()
             if now_s >= algorithm.due_s:
                 now = self._now()
@@ -496,7 +447,7 @@ class _Transfer:
                 if not any(self._queues.values()):
                     break
                 continue
-            for curl, problem in self._turn(min(algorithm.due_s - now_s, self._left_s)):
+            for curl, problem in self._turn(algorithm.due_s - now_s):
                 self._ended(curl, problem)
         self._end()
         self._note(last, self._now(), algorithm)
@@ -521,16 +472,12 @@ class _Transfer:
             wide = self.report.pipelining.get(group, 1) if self.report.http2 else 1
             while queue and len(active) < min(most * wide, max(most, _MOST_STREAMS)):
                 going = queue.popleft()
-                promised = sum(g.size or 0 for n in ALL for g in self._active[n])
-                if self._moved + promised + (going.size or 0) > self._options.bounds.most_bytes:
-                    self._finish(going, Reason("transfer.too_much"))
-                    continue
                 active.append(going)
                 going.begun_s = time.monotonic()
                 self._ask(going)
 
     def _ask(self, going: _Going) -> None:
-        job, size = going.file.job, going.size
+        size = going.size
         try:
             going.open()
         except OSError as error:
@@ -539,18 +486,16 @@ class _Transfer:
         spans: list[tuple[int, int] | None] = [None]
         parts = self.report.parallelism[going.group]
         split = not going.whole and _origin(going.url) not in self._no_ranges
-        if job.method == "GET" and size and parts > 1 and split:
+        if size and parts > 1 and split:
             spans = list(ranges(size, parts))
         # What is split wants connections of its own, and what is large has no use for streams.
         secure = going.url.startswith("https:")
         streams = secure and len(spans) == 1 and self.report.pipelining[going.group] > 1
         for span in spans:
-            self._start(_Part(going, span), job.method, streams=streams)
+            self._start(_Part(going, span), streams=streams)
 
     def _ended(self, curl: pycurl.Curl, problem: Reason | None) -> None:
         """One request has: the file is done with its last part, or with the first that failed."""
-        if self._full:
-            return
         status = curl.getinfo(pycurl.RESPONSE_CODE)
         self._learn(curl)
         part = self._give_back(curl)
@@ -569,8 +514,6 @@ class _Transfer:
             self._finish(going, part.broken or problem)
         elif not any(each.going is going for each in self._parts.values()):
             going.file.status = _OK if part.span else status
-            if going.file.job.method == "HEAD":
-                self._moved += going.size or 0
             self._finish(going, None)
 
     def _finish(self, going: _Going, problem: Reason | None) -> None:
@@ -590,10 +533,7 @@ class _Transfer:
 
     def _end(self) -> None:
         """End what is still on its way, or has not begun."""
-        if self._options.stop.is_set():
-            why = Reason("transfer.stopped")
-        else:
-            why = Reason("transfer.too_much" if self._full else "transfer.too_late")
+        why = Reason("transfer.stopped")
         for group in ALL:
             for going in [*self._active[group], *self._queues[group]]:
                 self._finish(going, why)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
@@ -39,14 +37,6 @@ def checked(url: str) -> str:
     place = name if port is None else f"{name}:{port}"
     path, query = quote(parts.path or "/", safe=_KEPT), quote(parts.query, safe=_KEPT)
     return urlunsplit((parts.scheme, place, path, query, ""))
-
-
-def check_headers(headers: Mapping[str, str]) -> None:
-    """WrongError for what would be more than one header, or none."""
-    for name, value in headers.items():
-        plain = value.isascii() and (value.isprintable() or not value)
-        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or not plain:
-            raise WrongError("transfer.header", name=name)
 
 
 def file_name(url: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from naproxy.core.reason import WrongError
-from naproxy.transfer.parts import (
+from naproxy.lab.transfer.parts import (
     Channels,
     Left,
     Link,
