@@ -123,7 +123,7 @@ def test_a_question_that_makes_no_sense_is_refused(client: FlaskClient, past: Pa
     for question, where in (
         ({"off_w": 50.0}, "off_w"),
         ({"fraction": "much"}, "fraction"),
-        ({"policies": ["sablier"]}, "policies"),
+        ({"policies": ["no-policy"]}, "policies"),
         ({"day": "yesterday", "view": "day"}, "day"),
     ):
         assert start(client, 400, **question)["where"] == where, question

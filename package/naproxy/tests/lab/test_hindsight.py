@@ -262,7 +262,7 @@ def test_as_a_process_it_says_when_there_is_too_little_or_a_question_is_none(
     assert "no requests" in json.loads(out)["not_enough"]
     for said in (
         *("", "[]", "{}"),
-        {**SAID, "from_s": 0, "to_s": 1, "policies": ["sablier"]},
+        {**SAID, "from_s": 0, "to_s": 1, "policies": ["no-policy"]},
         {**SAID, "from_s": 0, "to_s": 1, "power": {"on_w": 1, "off_w": 2}},
         {**SAID, "from_s": 0, "to_s": 1, "wake_s": "soon"},
     ):

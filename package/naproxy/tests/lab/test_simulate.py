@@ -49,12 +49,8 @@ def run(
     asked: list[Asked],
     cache: str = "none",
     size: int = 1 << 15,
-    *,
-    everybody: bool = False,
 ) -> tuple[Outcome, list[tuple[float, State]]]:
-    simulation = Recorded(
-        policy, CACHES[cache], wake_s=5.0, sleep_s=4.0, delta_s=0.05, everybody=everybody
-    )
+    simulation = Recorded(policy, CACHES[cache], wake_s=5.0, sleep_s=4.0, delta_s=0.05)
     for chunk in chunks(asked, size):
         simulation.feed(chunk)
     outcome = simulation.finish()
@@ -106,12 +102,10 @@ def test_only_waits_longer_than_delta_are_delays() -> None:
     assert outcome.delayed(0.999, closed=False) == 2
 
 
-def test_robots_wake_nobody_but_where_they_do() -> None:
+def test_robots_wake_nobody() -> None:
     asked = [ask(0), ask(100, klass=Klass.CRAWLER), ask(200)]
     quiet, _ = run(after(10), asked)
     assert (quiet.cycles, quiet.off_s) == (1, 190)
-    woken, _ = run(timeout.Timeout(timeout.Settings(idle_s=10, robots=True)), asked, everybody=True)
-    assert (woken.cycles, woken.delayed(0.05, closed=False), woken.requests) == (2, 1, 2)
 
 
 FETCHED = [ask(0, path=1), ask(50)]

@@ -50,8 +50,7 @@ from naproxy.lab.estimate.progress import once_a_percent, say_json
 from naproxy.lab.estimate.traffic import CHUNK, PAGE_LOAD_FLAG, Chunk, Traffic
 from naproxy.policy import timeout
 
-POLICIES: Final = tuple(name for name, entrant in ENTRANTS.items() if not entrant.peer)
-"""The peers' tools are woken by robots too, and those are not recorded."""
+POLICIES: Final = tuple(ENTRANTS)
 
 COUNTING: Final = "closed"
 MOST_REQUESTS: Final = 150_000

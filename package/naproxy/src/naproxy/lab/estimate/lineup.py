@@ -1,4 +1,4 @@
-"""Everything that is compared on a log: policies, ours and the peers', and the bounds.
+"""Everything that is compared on a log: policies, and the bounds.
 
 A *task* is one pass of one policy or bound over the records of a log; it yields the rows
 that this pass is good for. Tasks of a log run in several processes, each of which reads the
@@ -125,16 +125,15 @@ class Entrant(NamedTuple):
 
     settings: Callable[[Server, Case], Any]
     learns: bool = False  # depends on the promise and the counting
-    peer: bool = False  # woken by robots too, and no cache
 
     def make(self, server: Server, case: Case) -> Policy:
         """Make the policy for a server and what it is compared by."""
         return policy.make(self.settings(server, case), server.setup(case.promise))
 
 
-def _timeout(idle_s: float, tick_s: float = 0.0, *, peer: bool = False) -> Entrant:
-    settings = timeout.Settings(idle_s=idle_s, tick_s=tick_s, robots=peer)
-    return Entrant(lambda _server, _case: settings, peer=peer)
+def _timeout(idle_s: float) -> Entrant:
+    settings = timeout.Settings(idle_s=idle_s)
+    return Entrant(lambda _server, _case: settings)
 
 
 ENTRANTS: Final = {
@@ -151,12 +150,6 @@ ENTRANTS: Final = {
     "timeout-20m": _timeout(1200),
     "timeout-30m": _timeout(1800),
     "schedule": Entrant(lambda _, case: schedule.Settings()),
-    # The peers with the numbers they come with or that their documentation shows.
-    "doormouse": _timeout(3600, 10, peer=True),  # inactivity_threshold of its README; ticks of 10 s
-    "wakezilla": _timeout(1800, peer=True),  # since the last connection was accepted
-    "traefik-wol": _timeout(300, peer=True),  # since the last request began
-    "sablier": _timeout(300, 20, peer=True),  # session of 5 min, swept every 20 s
-    "autosuspend": _timeout(300, 60, peer=True),  # idle_time 300 s, looked at every 60 s
 }
 BOUNDS: Final = ("bound-reactive", "bound-pre-wake", "idealised")
 POLICIES: Final = (*BOUNDS, *ENTRANTS)
@@ -166,12 +159,7 @@ POLICIES: Final = (*BOUNDS, *ENTRANTS)
 
 
 def simulation(
-    made: Policy,
-    cache: CacheModel | BoxModel,
-    server: Server,
-    case: Case,
-    *,
-    everybody: bool = False,
+    made: Policy, cache: CacheModel | BoxModel, server: Server, case: Case
 ) -> Simulation:
     """Return a simulation of a policy for a server; `case` says which delays count, and how."""
     if isinstance(cache, BoxModel):
@@ -192,7 +180,6 @@ def simulation(
         sleep_s=server.sleep_s,
         delta_s=case.promise.delta_s,
         closed=case.closed,
-        everybody=everybody,
     )
 
 
@@ -200,11 +187,10 @@ class _Run:
     """A policy's pass, good for every case in `cases`."""
 
     def __init__(self, name: str, server: Server, cases: Sequence[Case]) -> None:
-        entrant, case = ENTRANTS[name], cases[0]
+        case = cases[0]
         self._name, self._server, self._cases = name, server, cases
-        cache = CacheModel("") if entrant.peer else server.cache(case.cache)
-        made = entrant.make(server, case)
-        self._simulation = simulation(made, cache, server, case, everybody=entrant.peer)
+        made = ENTRANTS[name].make(server, case)
+        self._simulation = simulation(made, server.cache(case.cache), server, case)
         self.feed = self._simulation.feed
 
     def rows(self) -> Iterator[tuple[Case, str, Row]]:
@@ -330,10 +316,7 @@ def _plans(server: Server, choice: Choice) -> Iterator[_Plan]:
     for name in choice.policies:
         if name in BOUNDS:
             continue
-        entrant = ENTRANTS[name]
-        if entrant.peer:
-            yield _Plan(partial(_Run, name, server, cases), 3)
-        elif entrant.learns:
+        if ENTRANTS[name].learns:
             for case in cases:
                 yield _Plan(partial(_Run, name, server, [case]), 6)
         else:

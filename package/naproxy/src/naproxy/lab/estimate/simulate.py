@@ -116,7 +116,6 @@ class Outcome:
 class Simulation:
     """One server under `policy`; feed it the chunks of a log in order, then `finish`.
 
-    `everybody`: robots wake the server too and there is no cache, as with the peers' tools.
     `closed` is what the policy is told of waits; the outcome counts both ways. `delta_s` is
     for `Outcome.days`.
     """
@@ -130,7 +129,6 @@ class Simulation:
         sleep_s: float,
         delta_s: float = 1.0,
         closed: bool = False,
-        everybody: bool = False,
     ) -> None:
         self.outcome = Outcome()
         self.slept: Callable[[float, float], object] | None = None
@@ -141,7 +139,6 @@ class Simulation:
         self._sleep_s = sleep_s
         self._delta_s = delta_s
         self._closed = closed
-        self._everybody = everybody
         self._state = State.AWAKE
         self._since_s = 0.0  # when it began to fall asleep
         self._until_s = math.inf  # end of falling asleep or of waking
@@ -156,10 +153,9 @@ class Simulation:
 
     def feed(self, chunk: Chunk) -> None:
         """Take the requests of the next stretch of time."""
-        rows = chunk.everybody() if self._everybody else chunk.awaited(self._cache)
         if len(chunk):
             self._begin(chunk)
-        self._requests(rows)
+        self._requests(chunk.awaited(self._cache))
 
     def _begin(self, chunk: Chunk) -> None:
         if math.isnan(self._start_s):

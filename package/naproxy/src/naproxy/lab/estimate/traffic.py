@@ -133,13 +133,6 @@ class Chunk:
     def _people(self) -> Sequence[int]:
         return [i for i, klass in enumerate(self.klass) if klass in (_PERSON, _API)]
 
-    def everybody(self) -> Rows:
-        """Return all requests, without a cache."""
-        rows = self._rows.get("")
-        if rows is None:
-            rows = self._rows[""] = self._some(range(len(self)), CacheModel(""))
-        return rows
-
     def _some(self, keep: Sequence[int], cache: CacheModel) -> Rows:
         t_s, flags, age_s, usable_s = self.t_s, self.flags, self.age_s, cache.usable_s
         klasses = [Klass(n) for n in range(len(Klass))]
