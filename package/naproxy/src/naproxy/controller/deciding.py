@@ -6,24 +6,25 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from naproxy import policy
 from naproxy.config.document import Server
 from naproxy.controller.context import BoxContext
 from naproxy.controller.engines import SearchEngines
-from naproxy.controller.executing import Executor
-from naproxy.controller.sharing import party_of
-from naproxy.controller.supervise import Supervisor
+from naproxy.controller.sharing import Sharing, party_of
 from naproxy.core.energy import Power
 from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
 from naproxy.policy.base import Decision, Policy, Request
+from naproxy.server.appointments import Appointments
 from naproxy.server.inhibitors import Agenda, Guard, Readings
+from naproxy.server.machine import Machine
+from naproxy.server.machine_io import Event as MachineEvent
 from naproxy.server.machine_io import ModeSet, SleepAsked, Traffic
 from naproxy.shm import page
 from naproxy.shm.events import Event
@@ -50,16 +51,43 @@ _NEVER_AGO_S: Final = 1e9
 """So long ago nobody asked: longer than any patience."""
 
 
+class Executing(Protocol):
+    """Carries out what is decided."""
+
+    server: Server
+    machine: Machine
+    sharing: Sharing
+    appointments: Appointments
+    stopped: bool
+
+    def step(self, event: MachineEvent) -> None:
+        """Tell the machine of an event, and do what it says."""
+
+    def wake(self, wake_request: WakeRequest) -> None:
+        """Wake the server for somebody."""
+
+
 class Decider:
     """Feeds the policy of one server, asks it, and has done what it says unless inhibited."""
 
     def __init__(
-        self, box: BoxContext, executor: Executor, supervisor: Supervisor, engines: SearchEngines
+        self,
+        box: BoxContext,
+        executor: Executing,
+        engines: SearchEngines,
+        *,
+        forbids: Callable[[], list[Reason]],
+        through: Callable[[], None],
     ) -> None:
-        """`take_up` goes on with what an earlier controller learned."""
+        """`take_up` goes on with what an earlier controller learned.
+
+        `forbids` says what else speaks against the policy; `through` hears of visitors who are no
+        robots.
+        """
         self._box = box
         self._executor = executor
-        self._supervisor = supervisor
+        self._forbids = forbids
+        self._through = through
         self._engines = engines
         self._machine = executor.machine
         self._sharing = executor.sharing
@@ -151,7 +179,7 @@ class Decider:
         for event in new:
             self._learn(event)
         if any(e.klass in _NO_ROBOTS for e in new):
-            self._supervisor.through()
+            self._through()
         if new:
             self.decide()
 
@@ -272,7 +300,7 @@ class Decider:
         if self._executor.server.sleep.never:
             said.append(no_order(self._executor.server))
         elif not by_hand:
-            said += self._supervisor.inhibitors()
+            said += self._forbids()
         return said
 
     def _readings(self) -> Readings:

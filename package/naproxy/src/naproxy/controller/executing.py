@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from naproxy import drivers
 from naproxy.config.document import Server, target_of
@@ -18,7 +18,6 @@ from naproxy.controller.neighbour import Neighbour
 from naproxy.controller.ping import Pinger
 from naproxy.controller.probing import Prober
 from naproxy.controller.sharing import Sharing
-from naproxy.controller.supervise import Supervisor
 from naproxy.core import page_h
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
@@ -28,6 +27,7 @@ from naproxy.drivers.sleep import Counted, SleepDriver, SleepResult
 from naproxy.drivers.wake import WakeDriver
 from naproxy.server.appointments import Appointments
 from naproxy.server.commissioning import EVERY_S, Commanded
+from naproxy.server.commissioning import Event as Watched
 from naproxy.server.ladder import Ladder
 from naproxy.server.machine import Machine, Times
 from naproxy.server.machine_io import (
@@ -59,6 +59,30 @@ _LEAST_PING_S: Final = 1.0
 _MOST_MEASURED_S: Final = 3600.0
 
 
+class Supervising(Protocol):
+    """Watches what becomes of the server, and may forbid its sleep."""
+
+    @property
+    def running(self) -> bool:
+        """Is a commissioning under way?"""
+
+    @property
+    def interrupted(self) -> bool:
+        """Did an earlier controller end amid a commissioning?"""
+
+    def send(self, event: Watched) -> None:
+        """Hear what a commissioning waits for."""
+
+    def entered(self, change: Transition, took_s: float | None, slept: bool) -> None:
+        """Hear of a change of state; `slept`: the server had been put to sleep by us."""
+
+    def past(self, number: int) -> None:
+        """Hear that so many visitors are connected to the server, and not through the box."""
+
+    def unanswered(self) -> Reason | None:
+        """Say what the office is to choose before this server sleeps for the first time."""
+
+
 class Executor:
     """Steps the machine of one server, with its drivers, probes and slot in the page."""
 
@@ -70,7 +94,7 @@ class Executor:
         interface: str,
         *,
         saved: Mapping[str, Any],
-        supervisor: Supervisor,
+        supervisor: Supervising,
         noted: Callable[[Transition, float], None],
     ) -> None:
         """Take up in which state the page and the journal have the server; `start` looks at it.

@@ -55,7 +55,13 @@ class Runner:
         )
         self.machine = self.executor.machine
         self.engines = SearchEngines(box, index, server.engine_refused_s)
-        self.decider = Decider(box, self.executor, self.supervisor, self.engines)
+        self.decider = Decider(
+            box,
+            self.executor,
+            self.engines,
+            forbids=self.supervisor.inhibitors,
+            through=self.supervisor.through,
+        )
         folder = box.journal.store.path.parent / "calendars"
         self.calendars = Calendars(server.id, server.awake, folder, self.decider.read, box.where)
         self.webhooks = Webhooks(box.page, index)

@@ -7,8 +7,8 @@ makes them into words, once, where people read them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Final
 
 _MOST_DEEP: Final = 16
 """Reasons within reasons, and lists, one in another: ours go to nine."""
@@ -23,6 +23,8 @@ class Reason:
     """
 
     __slots__ = ("code", "params")
+    words: ClassVar[Callable[[Reason], str]] = repr
+    """What makes English words of it: `naproxy.core` says so."""
 
     def __init__(self, code: str, /, **params: Any) -> None:
         self.code = code
@@ -40,9 +42,7 @@ class Reason:
 
     def __str__(self) -> str:
         """Return the English words: for the log and the terminal, with plain spaces only."""
-        from naproxy.core.words import words  # noqa: PLC0415 - catalogues are read by who needs them
-
-        return words(self).replace("\N{NO-BREAK SPACE}", " ")
+        return Reason.words(self).replace("\N{NO-BREAK SPACE}", " ")
 
     def plain(self) -> dict[str, Any]:
         """Return JSON types; `reason_of` takes them back."""

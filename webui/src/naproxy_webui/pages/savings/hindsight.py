@@ -26,8 +26,8 @@ from naproxy_webui.office.history import history
 from naproxy_webui.office.office import office, rates_said
 from naproxy_webui.office.ranges import utc_offset
 from naproxy_webui.pages.savings.hindsights import hindsights, key_of
-from naproxy_webui.pages.savings.page import SCOPE, Scope, scope_of
 from naproxy_webui.pages.savings.saving import Believed, believed, shown, sums
+from naproxy_webui.pages.savings.scope import SCOPE, Scope, scope_of
 
 blueprint = Blueprint("savings_hindsight", __name__)
 

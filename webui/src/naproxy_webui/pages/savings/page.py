@@ -9,8 +9,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date, datetime
 from typing import Any, Final
 
@@ -25,36 +24,28 @@ from naproxy.api.shapes import (
     obj,
     string,
 )
-from naproxy.history.days import VIEWS, days
+from naproxy.history.days import VIEWS
 from naproxy.history.read.savings import Saved, Valued
 from naproxy.history.read.waits import Wait, paid, waits
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.page import Page
 from naproxy_webui.office.figures import middle
-from naproxy_webui.office.history import history, looked_after_until_s, server_names
+from naproxy_webui.office.history import history, server_names
 from naproxy_webui.office.money import co2_source, office_rates
 from naproxy_webui.office.office import office
-from naproxy_webui.office.ranges import of_calendar, zone
+from naproxy_webui.office.ranges import zone
+from naproxy_webui.pages.savings.hindsight import newest_answer
 from naproxy_webui.pages.savings.saving import Believed, believed, shown, sums
+from naproxy_webui.pages.savings.scope import ALL, SCOPE, Scope, first_known_s, scope_of
 from naproxy_webui.render import render
 
 blueprint = Page("savings", __name__, "/savings", place=30)
-
-ALL: Final = "all"
-HOUR_S: Final = 3600
-FEW_DAYS: Final = 62
-"""All of a history that is no longer than this is shown by days."""
 
 STEPS_S: Final = (0.5, 1.0, 2.0, 5.0, 15.0)
 MOST_BARS: Final = 16
 """Of the waits: bars of the shortest step that needs no more; the last one is open."""
 
-SCOPE: Final = {
-    "server": string(minLength=1, maxLength=64),
-    "view": choice(*VIEWS, ALL),
-    "day": string(maxLength=10, description="A day of it, as 2026-03-01; else today"),
-}
 SUMS: Final = obj(
     {
         **{
@@ -75,60 +66,6 @@ POLICIES: Final = (
     *("timeout-10m", "timeout-20m", "timeout-30m", "schedule"),
 )
 """Those of `naproxy.lab.estimate.hindsight`, which is too much to import here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """A server and a range, up to now; `unit` is what the range is shown by."""
-
-    server: str
-    view: str
-    day: date | None
-    from_s: int
-    to_s: int
-    end_s: int
-    unit: str
-    previous: date | None = None
-    next: date | None = None
-
-    def parts(self) -> Iterator[tuple[int, int]]:
-        """Yield begin and end of each part, up to now."""
-        if self.unit == "hour":
-            first_s = self.from_s
-            for start_s in range(first_s, self.to_s, HOUR_S):
-                yield start_s, min(start_s + HOUR_S, self.to_s)
-            return
-        for _, start_s, end_s in days(self.from_s, self.to_s, zone(), self.unit):
-            yield max(start_s, self.from_s), min(end_s, self.to_s)
-
-
-def scope_of(db: sqlite3.Connection, query: dict[str, Any]) -> Scope:
-    """Return what a query names; ApiError."""
-    now_s = int(looked_after_until_s(db)) // 60 * 60
-    name, view = query["server"], query.get("view", "month")
-    if view == ALL:
-        first_s = first_known_s(db, name)
-        from_s = now_s if first_s is None else first_s // 60 * 60
-        unit = "day" if now_s - from_s <= FEW_DAYS * 86400 else "month"
-        return Scope(name, view, None, from_s, max(now_s, from_s), now_s, unit)
-    found = of_calendar({"view": view, **({"day": query["day"]} if "day" in query else {})}, now_s)
-    from_s, end_s = int(found.from_s), int(found.to_s)
-    to_s = max(from_s, min(end_s, now_s))
-    unit = {"day": "hour", "year": "month"}.get(view, "day")
-    return Scope(name, view, found.day, from_s, to_s, end_s, unit, found.previous, found.next)
-
-
-def first_known_s(db: sqlite3.Connection, server: str) -> int | None:
-    """Return when anything about a server was known first."""
-    found = [
-        db.execute(sql, (server,)).fetchone()[0]
-        for sql in (
-            "SELECT min(t_s) FROM transitions WHERE server = ?",
-            "SELECT min(t_s) FROM state_hours JOIN servers ON id = server WHERE name = ?",
-        )
-    ]
-    known = [int(t_s) for t_s in found if t_s is not None]
-    return min(known) if known else None
 
 
 @blueprint.get("/savings")
@@ -306,8 +243,6 @@ def _buckets(lengths_s: list[float]) -> list[dict[str, Any]]:
 @route(blueprint, "GET", "/api/savings/export", query=SCOPE, needed=("server",))
 def export(query: dict[str, Any]) -> Response:
     """All exact figures of a range with what they were reckoned with, as a JSON file."""
-    from naproxy_webui.pages.savings.hindsight import newest_answer  # noqa: PLC0415 - a circle
-
     db = history()
     scope = scope_of(db, query)
     what = believed(db, scope.server, time.time())
