@@ -16,8 +16,6 @@ from rauc_machine import BOARD, RaucMachine, Signer, bundle, usable
 
 pytestmark = pytest.mark.xdist_group("rauc")
 
-Made = Callable[..., Path]
-
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Signer:
