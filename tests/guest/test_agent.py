@@ -9,12 +9,12 @@ import pytest
 from naproxy.drivers import agent_protocol as protocol
 from naproxy.drivers.agent_protocol import (
     Conversation,
-    JobsQuestion,
-    ListenQuestion,
     Outcome,
     Question,
     Said_co,
     converse,
+    jobs_question,
+    listen_question,
 )
 
 from tests.guest.guest import Guest, GuestOffice, udp
@@ -195,7 +195,7 @@ TZ=UTC systemctl list-timers --all --no-legend
 
 def test_it_tells_what_the_server_will_do_by_itself(office: GuestOffice, key: bytes) -> None:
     print(office.server.run_inside(BACKUP).stdout)
-    told = talk(office, JobsQuestion(key, "web", nonce=nonce))
+    told = talk(office, jobs_question(key, "web", nonce=nonce()))
     jobs = {name: in_s for in_s, _, name in told.jobs}
     assert told.why == ()
     assert 7000 < jobs["backup.timer"] <= 7200
@@ -205,7 +205,7 @@ def test_it_tells_what_the_server_will_do_by_itself(office: GuestOffice, key: by
 
 def listen(office: GuestOffice, key: bytes, *watch: int) -> tuple[str, ...]:
     """Ask for its ports, and name those of UDP that are to be looked at."""
-    told = talk(office, ListenQuestion(key, "web", watch, (), nonce=nonce))
+    told = talk(office, listen_question(key, "web", watch, (), nonce=nonce()))
     assert told.why == ()
     return told.words
 

@@ -16,7 +16,8 @@ import hmac
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar
 
 PORT: Final = 47809
 MAX_BYTES: Final = 1200
@@ -205,13 +206,8 @@ def parse_key(text: str) -> bytes:
 def request(key: bytes, message: Request) -> bytes:
     """Write and sign a request."""
     order = "sleep-until" if message.alarm_s else "sleep"
-    lines = [
-        f"kind={order if message.challenge else 'hello'}",
-        f"server={message.server}",
-        f"nonce={message.nonce}",
-        f"time={message.time_s}",
-        f"state={message.state}",
-    ]
+    kind = order if message.challenge else "hello"
+    lines = _head(kind, message, state=message.state)
     if message.challenge:
         lines.append(f"challenge={message.challenge}")
         if message.alarm_s:
@@ -221,66 +217,29 @@ def request(key: bytes, message: Request) -> bytes:
 
 def count(key: bytes, message: Count) -> bytes:
     """Write and sign a question for visits."""
-    lines = [
-        "kind=count",
-        f"server={message.server}",
-        f"nonce={message.nonce}",
-        f"time={message.time_s}",
-        f"ports={' '.join(map(str, message.ports))}",
-    ]
-    return _sign(key, lines)
+    return _sign(key, _head("count", message, ports=message.ports))
 
 
 def counted(key: bytes, message: Counted) -> bytes:
     """Write and sign the answer to it; what is more than the most is the most."""
-    lines = [
-        "kind=counted",
-        f"server={message.server}",
-        f"time={message.time_s}",
-        f"re={message.re}",
-        f"run={message.run}",
-        f"visits={min(message.visits, MOST_VISITS)}",
-        f"here={min(message.here, MOST_HERE)}",
-    ]
-    return _sign(key, lines)
+    visits, here = min(message.visits, MOST_VISITS), min(message.here, MOST_HERE)
+    return _sign(key, _head("counted", message, run=message.run, visits=visits, here=here))
 
 
 def answer(key: bytes, message: Answer) -> bytes:
     """Write and sign an answer; reasons are made safe to show and cut to fit."""
-    lines = [
-        "kind=answer",
-        f"server={message.server}",
-        f"nonce={message.nonce}",
-        f"time={message.time_s}",
-        f"re={message.re}",
-        f"verdict={message.verdict}",
-        f"states={' '.join(message.states)}",
-    ]
-    return _sign(key, lines + [f"why={reason}" for reason in _fitting(message.why)])
+    lines = _head("answer", message, verdict=message.verdict, states=message.states)
+    return _sign(key, lines + _reasons(message.why))
 
 
 def ask(key: bytes, message: Ask) -> bytes:
     """Write and sign a question for what the server is going to do."""
-    return _sign(
-        key,
-        [
-            "kind=jobs",
-            f"server={message.server}",
-            f"nonce={message.nonce}",
-            f"time={message.time_s}",
-        ],
-    )
+    return _sign(key, _head("jobs", message))
 
 
 def told(key: bytes, message: Told) -> bytes:
     """Write and sign the answer to it; names are made safe to show, and as many as fit are told."""
-    lines = [
-        "kind=told",
-        f"server={message.server}",
-        f"time={message.time_s}",
-        f"re={message.re}",
-        *(f"why={reason}" for reason in _fitting(message.why)),
-    ]
+    lines = _head("told", message) + _reasons(message.why)
     left = MAX_BYTES - _MAC_LINE_BYTES - len("\n".join([_FIRST_LINE, *lines, ""]).encode())
     for in_s, often, name in message.jobs:
         shown = _printable(name)[:_NAME_CHARACTERS] or "?"
@@ -296,15 +255,7 @@ def listen(key: bytes, message: Listen) -> bytes:
     """Write and sign a question for ports; ProtocolError if more are named than fit."""
     if max(len(message.watch), len(message.ignore)) > MOST_PORTS:
         raise ProtocolError(f"more than {MOST_PORTS} ports")
-    lines = [
-        "kind=listen",
-        f"server={message.server}",
-        f"nonce={message.nonce}",
-        f"time={message.time_s}",
-        f"watch={' '.join(map(str, message.watch))}",
-        f"ignore={' '.join(map(str, message.ignore))}",
-    ]
-    return _sign(key, lines)
+    return _sign(key, _head("listen", message, watch=message.watch, ignore=message.ignore))
 
 
 def listening(key: bytes, message: Listening) -> bytes:
@@ -316,15 +267,8 @@ def listening(key: bytes, message: Listening) -> bytes:
             fitting.append(f"more/{len(message.words) - i}")
             break
         fitting.append(word)
-    lines = [
-        "kind=listening",
-        f"server={message.server}",
-        f"time={message.time_s}",
-        f"re={message.re}",
-        f"listens={' '.join(fitting)}",
-    ]
     # With reasons there are no ports: so both fit.
-    return _sign(key, lines + [f"why={reason}" for reason in _fitting(message.why)])
+    return _sign(key, _head("listening", message, listens=fitting) + _reasons(message.why))
 
 
 def read_request(key: bytes, datagram: bytes) -> Request | Count | Ask | Listen:
@@ -346,9 +290,7 @@ def read_request(key: bytes, datagram: bytes) -> Request | Count | Ask | Listen:
 
 def read_answer(key: bytes, datagram: bytes) -> Answer:
     """Check and read an answer; ProtocolError says what is wrong with it."""
-    values, more = _open(key, datagram)
-    if values["kind"] != "answer" or any(name != "why" for name, _ in more):
-        raise ProtocolError("it is no answer")
+    values, more = _open_answer(key, datagram, "answer", "why")
     return Answer(
         server=values["server"],
         nonce=values["nonce"],
@@ -362,9 +304,7 @@ def read_answer(key: bytes, datagram: bytes) -> Answer:
 
 def read_told(key: bytes, datagram: bytes) -> Told:
     """Check and read the answer to `jobs`; ProtocolError says what is wrong with it."""
-    values, more = _open(key, datagram)
-    if values["kind"] != "told":
-        raise ProtocolError("it is no answer to this question")
+    values, more = _open_answer(key, datagram, "told", "why", "job")
     jobs = [value.split(" ", 2) for name, value in more if name == "job"]
     return Told(
         server=values["server"],
@@ -377,9 +317,7 @@ def read_told(key: bytes, datagram: bytes) -> Told:
 
 def read_listening(key: bytes, datagram: bytes) -> Listening:
     """Check and read the answer to `listen`; ProtocolError says what is wrong with it."""
-    values, more = _open(key, datagram)
-    if values["kind"] != "listening" or any(name != "why" for name, _ in more):
-        raise ProtocolError("it is no answer to this question")
+    values, more = _open_answer(key, datagram, "listening", "why")
     return Listening(
         server=values["server"],
         time_s=int(values["time"]),
@@ -391,9 +329,7 @@ def read_listening(key: bytes, datagram: bytes) -> Listening:
 
 def read_counted(key: bytes, datagram: bytes) -> Counted:
     """Check and read the answer to `count`; ProtocolError says what is wrong with it."""
-    values, more = _open(key, datagram)
-    if values["kind"] != "counted" or more:
-        raise ProtocolError("it is no answer to this question")
+    values, _ = _open_answer(key, datagram, "counted")
     return Counted(
         server=values["server"],
         time_s=int(values["time"]),
@@ -402,6 +338,32 @@ def read_counted(key: bytes, datagram: bytes) -> Counted:
         visits=int(values["visits"]),
         here=int(values["here"]),
     )
+
+
+def _open_answer(
+    key: bytes, datagram: bytes, kind: str, *repeated: str
+) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Return what `_open` does, if it is an answer of this kind with no other repeated lines."""
+    values, more = _open(key, datagram)
+    if values["kind"] != kind or any(name not in repeated for name, _ in more):
+        raise ProtocolError("it is no answer to this question")
+    return values, more
+
+
+def _head(kind: str, message: object, **more: object) -> list[str]:
+    """Return the lines that stand once: those that all have, as far as this has them, and more."""
+    all_have = (("server", "server"), ("nonce", "nonce"), ("time", "time_s"), ("re", "re"))
+    values: dict[str, object] = {"kind": kind}
+    values.update({k: getattr(message, of) for k, of in all_have if hasattr(message, of)})
+    values.update(more)
+    return [
+        f"{name}={' '.join(map(str, value)) if isinstance(value, (tuple, list)) else value}"
+        for name, value in values.items()
+    ]
+
+
+def _reasons(why: tuple[str, ...]) -> list[str]:
+    return [f"why={reason}" for reason in _fitting(why)]
 
 
 def _mac(key: bytes, body: bytes) -> bytes:
@@ -571,101 +533,75 @@ class Question:
         )
 
 
-class CountQuestion:
-    """The question for visits, as a conversation of one datagram and its answer."""
-
-    ordered: Final = False
-
-    def __init__(
-        self, key: bytes, server: str, ports: tuple[int, ...], *, nonce: Callable[[], str]
-    ):
-        """Ask an agent for the visits to these ports, at most eight."""
-        self._key = key
-        self._server = server
-        self._ports = ports
-        self._nonce = nonce()
-        self.forged = 0
-
-    def begin(self, now_s: float) -> bytes:
-        """Return the datagram."""
-        return count(self._key, Count(self._server, self._nonce, int(now_s), self._ports))
-
-    def take(self, datagram: bytes, now_s: float) -> bytes | Counted | None:
-        """Take what arrived."""
-        try:
-            said = read_counted(self._key, datagram)
-        except ForgedError:
-            self.forged += 1
-            return None
-        except ProtocolError:
-            return None
-        return said if said.re == self._nonce else None
+Said = TypeVar("Said", Counted, Told, Listening)
 
 
-class JobsQuestion:
-    """The question for what the server is going to do, a conversation like the one for visits."""
-
-    ordered: Final = False
-
-    def __init__(self, key: bytes, server: str, *, nonce: Callable[[], str]):
-        """Ask an agent."""
-        self._key = key
-        self._server = server
-        self._nonce = nonce()
-        self.forged = 0
-
-    def begin(self, now_s: float) -> bytes:
-        """Return the datagram."""
-        return ask(self._key, Ask(self._server, self._nonce, int(now_s)))
-
-    def take(self, datagram: bytes, now_s: float) -> bytes | Told | None:
-        """Take what arrived."""
-        try:
-            said = read_told(self._key, datagram)
-        except ForgedError:
-            self.forged += 1
-            return None
-        except ProtocolError:
-            return None
-        return said if said.re == self._nonce and said.server == self._server else None
-
-
-class ListenQuestion:
-    """The question for ports, a conversation like the one for visits."""
+class PlainQuestion(Generic[Said]):
+    """A conversation of one datagram and its answer: for visits, for jobs, or for ports."""
 
     ordered: Final = False
 
     def __init__(
         self,
-        key: bytes,
         server: str,
-        watch: tuple[int, ...],
-        ignore: tuple[int, ...],
-        *,
-        nonce: Callable[[], str],
+        nonce: str,
+        write: Callable[[int], bytes],
+        read: Callable[[bytes], Said],
     ):
-        """Ask an agent; `watch` and `ignore` as in `Listen`."""
-        self._key = key
-        self._server = server
-        self._watch, self._ignore = watch, ignore
-        self._nonce = nonce()
+        """`write` gives the datagram of a time, `read` what an answer says; ProtocolError."""
+        self._of = (server, nonce)
+        self._write = write
+        self._read: Callable[[bytes], Said] = read
         self.forged = 0
 
     def begin(self, now_s: float) -> bytes:
         """Return the datagram."""
-        question = Listen(self._server, self._nonce, int(now_s), self._watch, self._ignore)
-        return listen(self._key, question)
+        return self._write(int(now_s))
 
-    def take(self, datagram: bytes, now_s: float) -> bytes | Listening | None:
+    def take(self, datagram: bytes, now_s: float) -> bytes | Said | None:
         """Take what arrived."""
         try:
-            said = read_listening(self._key, datagram)
+            said = self._read(datagram)
         except ForgedError:
             self.forged += 1
             return None
         except ProtocolError:
             return None
-        return said if said.re == self._nonce and said.server == self._server else None
+        return said if (said.server, said.re) == self._of else None
+
+
+def count_question(
+    key: bytes, server: str, ports: tuple[int, ...], *, nonce: str
+) -> PlainQuestion[Counted]:
+    """Ask for the visits to these ports, at most eight."""
+    return PlainQuestion(
+        server,
+        nonce,
+        lambda time_s: count(key, Count(server, nonce, time_s, ports)),
+        partial(read_counted, key),
+    )
+
+
+def jobs_question(key: bytes, server: str, *, nonce: str) -> PlainQuestion[Told]:
+    """Ask what the server is going to do."""
+    return PlainQuestion(
+        server,
+        nonce,
+        lambda time_s: ask(key, Ask(server, nonce, time_s)),
+        partial(read_told, key),
+    )
+
+
+def listen_question(
+    key: bytes, server: str, watch: tuple[int, ...], ignore: tuple[int, ...], *, nonce: str
+) -> PlainQuestion[Listening]:
+    """Ask for the ports; `watch` and `ignore` as in `Listen`."""
+    return PlainQuestion(
+        server,
+        nonce,
+        lambda time_s: listen(key, Listen(server, nonce, time_s, watch, ignore)),
+        partial(read_listening, key),
+    )
 
 
 Said_co = TypeVar("Said_co", Outcome, Counted, Told, Listening, covariant=True)

@@ -20,14 +20,14 @@ from naproxy.core.schema import Held, is_absolute, option
 from naproxy.drivers import Target, agent_protocol, busy, checks, secret
 from naproxy.drivers.agent_protocol import (
     Conversation,
-    CountQuestion,
-    JobsQuestion,
-    ListenQuestion,
     NoAnswerError,
     Outcome,
     ProtocolError,
     Question,
     Said_co,
+    count_question,
+    jobs_question,
+    listen_question,
 )
 from naproxy.drivers.openssh import is_place
 from naproxy.drivers.sleep import (
@@ -100,7 +100,7 @@ class Driver(SleepDriver[Settings]):
         settings = self._settings
         known, self.listening = self.listening, None
         try:
-            question = JobsQuestion(_key(settings), self._target.id, nonce=_nonce)
+            question = jobs_question(_key(settings), self._target.id, nonce=_nonce())
             said = await _converse(question, self._host, settings.port, _LOOK_S)
         except WrongError as error:
             return SleepResult(Answer.FAILED, error.reason)
@@ -141,7 +141,7 @@ class Driver(SleepDriver[Settings]):
         """Ask, and tell at which ports to look of those that are known; None: no answer to that."""
         settings, look_at = self._settings, self._look_at(known)
         try:
-            question = ListenQuestion(_key(settings), self._target.id, *look_at, nonce=_nonce)
+            question = listen_question(_key(settings), self._target.id, *look_at, nonce=_nonce())
             said = await _converse(question, self._host, settings.port, _LOOK_S)
         except (WrongError, NoAnswerError, OSError, ProtocolError):
             return None
@@ -173,9 +173,7 @@ class Driver(SleepDriver[Settings]):
     async def counted(self) -> Counted | None:
         """Ask for the visits to the ports of the web."""
         said = await _ask_count(self._settings, self._target)
-        if said is None or said.server != self._target.id:
-            return None
-        return Counted(said.run, said.visits, said.here)
+        return Counted(said.run, said.visits, said.here) if said else None
 
     def _judge(self, said: Outcome) -> SleepResult:
         words = together(*map(busy.reason, said.why)) if said.why else None
@@ -197,7 +195,7 @@ async def _ask_count(settings: Settings, target: Target) -> agent_protocol.Count
     """Ask for the visits to the ports of the web; None if there is no answer to that."""
     ports = tuple(sorted({_HTTP_PORT, HTTPS_PORT, target.port}))
     try:
-        question = CountQuestion(_key(settings), target.id, ports, nonce=_nonce)
+        question = count_question(_key(settings), target.id, ports, nonce=_nonce())
         host = settings.host or target.address
         return await _converse(question, host, settings.port, _LOOK_S)
     except (WrongError, NoAnswerError, OSError):
