@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection
 from http import HTTPStatus
-from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote
 
@@ -39,13 +37,9 @@ class Cached:
             most = Reason("config.characters_most", high=MOST_PATH)
             raise ApiError(HTTPStatus.BAD_REQUEST, most, "path")
         try:
-            status = await asyncio.to_thread(
-                self._varnish.empty, server=server, path=coded, tag=tag
-            )
+            status = await self._varnish.empty(server=server, path=coded, tag=tag)
         except OSError as error:
             raise _not_emptied(why(error)) from None
-        except HTTPException as error:
-            raise _not_emptied(repr(error)) from None
         if status != HTTPStatus.OK:
             raise _not_emptied(f"HTTP {status}")
         return {}

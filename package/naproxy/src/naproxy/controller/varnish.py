@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Final
 
@@ -88,34 +86,31 @@ class Varnish:
         """Ask Varnish for one; return the status, None if there is no answer."""
         accept = f"Accept: {job.accept}\r\n" if job.accept else ""
         https = "X-Naproxy-Https: 1\r\n" if job.https else ""
-        request = (
-            f"HEAD {job.url} HTTP/1.1\r\nHost: {job.host}\r\n{accept}{https}{more}"
-            "Connection: close\r\n\r\n"
-        )
         try:
-            reader, writer = await asyncio.open_unix_connection(self._path)
+            return await self._say(f"HEAD {job.url}", job.host, accept + https + more)
         except OSError:
             return None
-        try:
-            writer.write(request.encode())
-            return status_of(await reader.read(MOST_BYTES))
-        except OSError:
-            return None
-        finally:
-            writer.transport.abort()
 
-    def empty(self, *, server: str = "", path: str = "", tag: str = "") -> int:
+    async def empty(self, *, server: str = "", path: str = "", tag: str = "") -> int:
         """Have nothing used any more of a server, below a path (percent-encoded), with a tag.
 
-        Blocks; returns the answer's status: 200, or 404 for a server that Varnish does not know.
-        OSError or HTTPException if it does not answer.
+        Returns the answer's status: 200, or 404 for a server that Varnish does not know. OSError
+        if it does not answer.
         """
         named = {"Server": server, "Path": path, "Tag": tag}
-        connection = HTTPConnection("box", timeout=_ANSWER_S)
-        with closing(connection), closing(socket.socket(socket.AF_UNIX)) as sock:
-            sock.settimeout(_ANSWER_S)
-            sock.connect(self._path)
-            connection.sock = sock
-            headers = {f"X-Naproxy-{name}": value for name, value in named.items() if value}
-            connection.request("PURGE", "/", headers=headers)
-            return connection.getresponse().status
+        headers = (f"X-Naproxy-{name}: {value}\r\n" for name, value in named.items() if value)
+        async with asyncio.timeout(_ANSWER_S):
+            return await self._say("PURGE /", "box", "".join(headers))
+
+    async def _say(self, what: str, host: str, headers: str) -> int:
+        """Send a request without a body; return the answer's status, OSError if there is none."""
+        reader, writer = await asyncio.open_unix_connection(self._path)
+        try:
+            head = f"{what} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
+            writer.write(head.encode())
+            status = status_of(await reader.read(MOST_BYTES))
+        finally:
+            writer.transport.abort()
+        if status is None:
+            raise ConnectionError("no answer by HTTP")
+        return status

@@ -66,38 +66,34 @@ class Algorithm(Protocol):
         """Return how many files of each group may be on their way now."""
 
 
-class MinE:
-    """Algorithm 1, minimum energy: nothing is probed."""
+class _Unread:
+    """What an algorithm is that wants no readings."""
 
     due_s = _NEVER
-
-    def __init__(self, link: Link, most: int) -> None:
-        self._link, self._most = link, most
 
     def begin(self, now: Reading) -> None:
         """Nothing changes."""
 
     def read(self, now: Reading) -> None:
         """Nothing changes."""
+
+
+class MinE(_Unread):
+    """Algorithm 1, minimum energy: nothing is probed."""
+
+    def __init__(self, link: Link, most: int) -> None:
+        self._link, self._most = link, most
 
     def channels(self, left: Left) -> Channels:
         """Most for the small ones."""
         return least_energy(left, self._link, self._most)
 
 
-class MaxThr:
+class MaxThr(_Unread):
     """Algorithm 2, maximum throughput: channels of a group that is done go to the others."""
-
-    due_s = _NEVER
 
     def __init__(self, most: int) -> None:
         self._most = most
-
-    def begin(self, now: Reading) -> None:
-        """Nothing changes."""
-
-    def read(self, now: Reading) -> None:
-        """Nothing changes."""
 
     def channels(self, left: Left) -> Channels:
         """By turns: large, medium, small."""
@@ -136,19 +132,11 @@ class EE:
         return by_weight(left, self._channels)
 
 
-class Fixed:
+class Fixed(_Unread):
     """EE without its search, with a level that is given: brute force tries them all."""
-
-    due_s = _NEVER
 
     def __init__(self, channels: int) -> None:
         self._channels = channels
-
-    def begin(self, now: Reading) -> None:
-        """Nothing changes."""
-
-    def read(self, now: Reading) -> None:
-        """Nothing changes."""
 
     def channels(self, left: Left) -> Channels:
         """By the groups' weights."""
