@@ -7,7 +7,7 @@ from typing import Final
 
 from naproxy import __version__
 from naproxy.core.reason import Reason
-from naproxy.core.wire import Web, reach, status_of
+from naproxy.core.wire import Web, exchange, reach, status_of
 from naproxy.server.application import busy
 from naproxy.server.inhibitors import Settings
 
@@ -43,16 +43,9 @@ class Application:
 
     async def _ask(self, path: str) -> bytes:
         """Return the whole answer, or a byte too many. By HTTP/1.0: it comes in one piece."""
-        reader, writer = await reach(self._web)
         host = f"[{self._web.address}]" if ":" in self._web.address else self._web.address
-        try:
-            writer.write(
-                f"GET {path} HTTP/1.0\r\nHost: {self._web.name or host}\r\n"
-                f"User-Agent: naproxy/{__version__} (busy?)\r\nAccept: */*\r\n\r\n".encode()
-            )
-            answer = b""
-            while len(answer) <= _MOST_BYTES and (more := await reader.read(_MOST_BYTES)):
-                answer += more
-        finally:
-            writer.transport.abort()
-        return answer
+        request = (
+            f"GET {path} HTTP/1.0\r\nHost: {self._web.name or host}\r\n"
+            f"User-Agent: naproxy/{__version__} (busy?)\r\nAccept: */*\r\n\r\n"
+        ).encode()
+        return await exchange(await reach(self._web), request, most_bytes=_MOST_BYTES + 1)

@@ -24,7 +24,7 @@ from naproxy import __version__
 from naproxy.config.document import Server, target_of
 from naproxy.core.names import ascii_site, covers
 from naproxy.core.processes import printed
-from naproxy.core.wire import MOST_BYTES, Streams, Web, anybody, reach, status_of
+from naproxy.core.wire import MOST_BYTES, Streams, Web, anybody, exchange, reach, status_of
 from naproxy.server.sight import HTTPS_PORT, Led, Look, Shown
 
 LONGEST_S: Final = 20.0
@@ -243,21 +243,11 @@ class _Looking:
         if self._server.by_https and not through_proxy:
             # By HTTPS itself: so the server must be told how the visitor came, as the box does.
             proxy = "X-Forwarded-Proto: http\r\n"
-        reader, writer = await self._wire.web(self._web(host))
-        try:
-            writer.write(
-                f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: naproxy/{__version__}\r\n"
-                f"Accept: text/html, */*\r\n{proxy}Connection: close\r\n\r\n".encode()
-            )
-            answer = b""
-            while len(answer) < MOST_BYTES and b"\r\n\r\n" not in answer:
-                piece = await reader.read(MOST_BYTES - len(answer))
-                if not piece:
-                    break
-                answer += piece
-        finally:
-            writer.transport.abort()
-        return answer or None
+        request = (
+            f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: naproxy/{__version__}\r\n"
+            f"Accept: text/html, */*\r\n{proxy}Connection: close\r\n\r\n"
+        ).encode()
+        return await exchange(await self._wire.web(self._web(host)), request, b"\r\n\r\n") or None
 
 
 async def _in_time(work: Awaitable[_T], otherwise: _T) -> _T:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from naproxy.core.wire import MOST_BYTES, status_of
+from naproxy.core.wire import exchange, status_of
 
 CHANNELS: Final = 5
 """Requests at a time: a small server has a few processors, and others it serves."""
@@ -104,13 +104,9 @@ class Varnish:
 
     async def _say(self, what: str, host: str, headers: str) -> int:
         """Send a request without a body; return the answer's status, OSError if there is none."""
-        reader, writer = await asyncio.open_unix_connection(self._path)
-        try:
-            head = f"{what} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
-            writer.write(head.encode())
-            status = status_of(await reader.read(MOST_BYTES))
-        finally:
-            writer.transport.abort()
+        request = f"{what} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
+        streams = await asyncio.open_unix_connection(self._path)
+        status = status_of(await exchange(streams, request.encode(), b"\n"))
         if status is None:
             raise ConnectionError("no answer by HTTP")
         return status

@@ -70,6 +70,27 @@ async def reach(web: Web, context: ssl.SSLContext | None = None) -> Streams:
     )
 
 
+async def exchange(
+    streams: Streams, request: bytes, until: bytes | None = None, most_bytes: int = MOST_BYTES
+) -> bytes:
+    """Send a request and return the answer, up to `until`, its end or so many bytes; OSError.
+
+    More than `until` may be in it. The connection is closed.
+    """
+    reader, writer = streams
+    try:
+        writer.write(request)
+        answer = b""
+        while len(answer) < most_bytes and (until is None or until not in answer):
+            more = await reader.read(most_bytes - len(answer))
+            if not more:
+                break
+            answer += more
+        return answer
+    finally:
+        writer.transport.abort()
+
+
 def status_of(answer: bytes) -> int | None:
     """Return the status that an answer by HTTP/1 begins with; None: none, or it is cut off."""
     found = _STATUS.match(answer)

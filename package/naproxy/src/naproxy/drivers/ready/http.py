@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, replace
-from typing import Final
 
 from naproxy import __version__
 from naproxy.core.reason import Reason
 from naproxy.core.schema import is_host, is_url_path, option, or_empty, within
-from naproxy.core.wire import reach, status_of
+from naproxy.core.wire import exchange, reach, status_of
 from naproxy.drivers import Target
 from naproxy.drivers.ready import Observation, ReadySettings
 from naproxy.server.seeing import Sign
-
-_MOST_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,20 +50,10 @@ class Driver:
     async def probe(self) -> Observation:
         """Ask once."""
         try:
-            reader, writer = await reach(self._web)
+            streams = await reach(self._web)
         except ssl.SSLError:
             return Observation(Sign.UNFIT, Reason("ready.not_https"))
-        try:
-            writer.write(self._request)
-            answer = b""
-            while b"\n" not in answer and len(answer) < _MOST_BYTES:
-                more = await reader.read(_MOST_BYTES)
-                if not more:
-                    break
-                answer += more
-        finally:
-            writer.transport.abort()
-        return self._judge(answer)
+        return self._judge(await exchange(streams, self._request, b"\n"))
 
     def _judge(self, answer: bytes) -> Observation:
         if not answer:
