@@ -24,7 +24,7 @@ CONFIG = {
     "server": {
         "hosts": [HOST, SHOP],
         "https": {"mode": "box", "redirect": True, "hsts_s": 3600},
-        "wake": {"spacing_s": 0.2},
+        "wake": [{"spacing_s": 0.2}],
     }
 }
 LARGE = int(os.environ.get("LARGE_MB", "64")) << 20

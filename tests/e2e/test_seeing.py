@@ -19,7 +19,7 @@ from tests.simulator.office.server import ADDRESS
 
 NEVER = {"name": "timeout", "idle_s": 86400.0}
 IDLE = {"name": "timeout", "idle_s": 1.0}
-WAKE = {"spacing_s": 0.1, "attempts": 20}
+WAKE = [{"spacing_s": 0.1, "attempts": 20}]
 
 
 class Metered:

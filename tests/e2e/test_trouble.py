@@ -11,7 +11,7 @@ from tests.simulator.office.namespace import wait_for
 
 CONFIG = {
     "server": {
-        "wake": {"spacing_s": 0.1, "attempts": 5},
+        "wake": [{"spacing_s": 0.1, "attempts": 5}],
         "connect_timeout_s": 1,
     }
 }

@@ -7,7 +7,7 @@ from tests.simulator.office import Office, magic
 from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import MAC
 
-CONFIG = {"server": {"wake": {"spacing_s": 0.2}}}
+CONFIG = {"server": {"wake": [{"spacing_s": 0.2}]}}
 
 
 def test_a_request_wakes_the_server_and_is_answered(asleep: Office) -> None:

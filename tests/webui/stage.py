@@ -162,12 +162,13 @@ class Stage:
                         "key_file": str(self.directory / "ssh/id_ed25519"),
                         "known_hosts_file": str(self.directory / "ssh/known_hosts"),
                     },
-                    "wake": {
-                        "driver": "udp",
-                        "address": "127.0.0.1",
-                        "ports": [backend.wake_port],
-                        "direct": False,
-                    },
+                    "wake": [
+                        {
+                            "driver": "udp",
+                            "address": "127.0.0.1",
+                            "ports": [backend.wake_port],
+                        }
+                    ],
                     "ready": {"check_mac": False},
                     "promise": {"fraction": 0.05},
                     "policy": {

@@ -254,6 +254,27 @@ def test_a_meter_is_added_with_its_own_settings_and_its_kind_changed(
     assert "host" not in stage.config_file.read_text().split('id = "plug"')[1]
 
 
+def test_another_way_to_wake_is_added_changed_and_removed(page: WatchedPage, stage: Stage) -> None:
+    page.goto("/settings/server")
+    first = server(stage)["wake"]
+    ways = page.locator('[data-member^="server.web.wake."]')
+    expect(ways).to_have_count(1)
+    expect(ways.locator("[data-remove]")).to_have_count(0)
+    page.locator("[data-add-way]").click()
+    expect(ways).to_have_count(2)
+    expect(ways.nth(1).locator("h3")).to_have_text("Way 2")
+    ways.nth(1).locator("[data-choose]").select_option("gpio")
+    ways.nth(1).locator('[data-choice="gpio"] [data-key="line"]').fill("17")
+    save(page)
+    saved(page)
+    assert [each["driver"] for each in server(stage)["wake"]] == ["udp", "gpio"]
+    assert server(stage)["wake"][1]["line"] == 17
+    ways.nth(1).locator("[data-remove]").click()
+    page.locator("dialog button[value=yes]").click()
+    expect(ways).to_have_count(1)
+    assert server(stage)["wake"] == first
+
+
 def test_a_password_of_a_meter_is_kept_in_a_file_replaced_and_removed(
     page: WatchedPage, stage: Stage
 ) -> None:

@@ -135,7 +135,7 @@ driver = "ssh"
 timeout_s = 5
 key_file = "{self.directory}/ssh/id_ed25519"
 known_hosts_file = "{self.directory}/ssh/known_hosts"
-[server.wake]
+[[server.wake]]
 spacing_s = 0.2
 attempts = {values["attempts"]}
 [server.ready]

@@ -128,7 +128,6 @@ class Box(Namespace):
                 "key_file": str(self._server.private_key),
                 "known_hosts_file": str(self._server.known_hosts),
             },
-            "wake": {"driver": "etherwake"},
             "ready": {"kind": "http", "path": "/robots.txt"},
             "policy": {"name": "thesis", "min_awake_s": 86400},
             # All visitors come from one machine, which is no stranger.

@@ -25,8 +25,8 @@ from naproxy_webui.pages.setup import steps as setting_up
 CONFIG: dict[str, Any] = {
     "box": {"interface": "eth0"},
     "server": [
-        {"id": "web", "wake": {"interface": ""}, "sleep": {"driver": "none"}},
-        {"id": "shop", "wake": {"interface": "eth1"}, "sleep": {"driver": "ssh", "state": "ram"}},
+        {"id": "web", "interface": "", "sleep": {"driver": "none"}},
+        {"id": "shop", "interface": "eth1", "sleep": {"driver": "ssh", "state": "ram"}},
     ],
     "meter": [{"id": "a", "of": "web"}, {"id": "b", "of": "shop"}, {"id": "meter", "of": "web"}],
 }
@@ -53,12 +53,12 @@ def test_the_first_server_serves_every_name_and_sets_the_boxs_wire() -> None:
     assert changes[0] == setting_up.put("box.interface", "end0")
     made = changes[1]["value"]
     assert (made["id"], made["default"], made["address"]) == ("nas", True, "192.0.2.9")
-    assert "wake" not in made
+    assert "interface" not in made
 
 
 def test_another_server_on_another_wire_is_woken_there() -> None:
     [change] = setting_up.server(CONFIG, {**FOUND, "interface": "eth1"}, None)
-    assert change["value"]["wake"]["interface"] == "eth1"
+    assert change["value"]["interface"] == "eth1"
     assert "default" not in change["value"]
 
 

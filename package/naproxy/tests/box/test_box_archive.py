@@ -39,7 +39,7 @@ token = "fl33t"
 id = "web"
 address = "192.0.2.10"
 mac = "02:00:00:00:00:01"
-[server.wake]
+[[server.wake]]
 driver = "udp"
 password = "02:aa:bb:cc:dd:ee"
 [server.sleep]
@@ -204,10 +204,21 @@ token_file = "ETC/token"
 node = "pve"
 vmid = 100
 """
-    both = f"{proxmox}[server.wake]\n{proxmox}"
+    both = f"{proxmox}[[server.wake]]\n{proxmox}"
     ours = TOML.replace('driver = "ssh"', both).partition('key_file = "ETC/ssh')[0]
     sleep = exchanged(home, ours.replace("192.0.2.14", "192.0.2.66"), ours).server[2].sleep
     assert sleep.token_file == str(home.etc / "secrets/not-restored")
+
+
+def test_without_secrets_a_backup_with_older_ways_to_wake_keeps_the_boxs_password(
+    home: Home,
+) -> None:
+    """The same list, however either file has it."""
+    older = TOML.replace("[[server.wake]]", "[server.wake]")
+    assert older != TOML
+    for theirs, ours in ((older, older), (older, TOML), (TOML, older)):
+        found = exchanged(home, theirs, ours)
+        assert found.server[0].wake[0].password == "02:aa:bb:cc:dd:ee"
 
 
 def test_without_secrets_settings_name_the_files_of_the_box(home: Home) -> None:
@@ -289,7 +300,7 @@ def test_with_secrets_an_api_comes_with_its_key_or_keeps_the_boxs(
     office = config.read(home.file).office
     assert (office.co2_url, office.co2_key_file) == ("https://co2.example.org/", key)
     assert config.read(home.file).mqtt.password == "hu sh\"'\\"
-    assert config.read(home.file).server[0].wake.password == "02:aa:bb:cc:dd:ee"
+    assert config.read(home.file).server[0].wake[0].password == "02:aa:bb:cc:dd:ee"
     home.write(TOML)
     (home.etc / "co2-key").unlink()
     restored(home, tmp_path / "b", with_secrets=True)

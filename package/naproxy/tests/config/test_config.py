@@ -38,7 +38,7 @@ def test_the_example_is_good() -> None:
 
 def test_three_keys_are_enough_and_have_the_cache_that_the_readme_promises() -> None:
     server = config.parse(LEAST).server[0]
-    names = (server.sleep.driver, server.wake.driver, server.policy.name)
+    names = (server.sleep.driver, server.wake[0].driver, server.policy.name)
     assert (server.port, *names) == (80, "none", "etherwake", "teacher")
     cache = server.cache
     assert (cache.mode, cache.cookies, cache.warm) == ("frozen", (), True)
@@ -166,7 +166,7 @@ def spelled(key: Key) -> str:
     path = key.path
     for name in ("server", "meter", "certificate"):
         path = path.replace(f"{name}[]", f"{name}.{1 if path == f'{name}[].id' else 'web'}")
-    for name in ("rule", "rung", "tariff"):
+    for name in ("rule", "wake", "tariff"):
         path = path.replace(f"{name}[]", f"{name}.1")
     return path
 
@@ -262,8 +262,8 @@ def test_a_text_of_the_wrong_form_is_refused_with_its_path() -> None:
         ("server[].sleep.host", "-oProxyCommand=id"),
         ("server[].sleep.host", "a b"),
         ("server[].sleep.key_file", "id_ed25519"),
-        ("server[].wake.interface", "-i"),
-        ("server[].wake.interface", "sixteen-letters-"),
+        ("server[].interface", "-i"),
+        ("server[].wake[].interface", "sixteen-letters-"),
         ("server[].ready.path", "robots.txt"),
         ("server[].ready.path", "/a b"),
         ("server[].ready.host", "UPPER"),
@@ -302,9 +302,9 @@ def test_unknown_keys_are_refused_at_every_depth() -> None:
         ("[box]\nnotise = 1\n", "box.notise"),
         ("[[server]]\n[server.nap]\n", "server.1.nap"),
         ("[[server]]\n[server.sleep]\npath = 1\n", "server.1.sleep.path"),
-        # A key of another driver, and one of Varnish's packet.
+        # A key of another driver.
         (f'{LEAST}[server.ready]\nkind = "tcp"\npath = "/"', "server.web.ready.path"),
-        (f"{LEAST}[[server.rung]]\ndirect = true\n", "server.web.rung.1.direct"),
+        (f"{LEAST}[[server.wake]]\nports = [9]\n", "server.web.wake.1.ports"),
     ):
         assert "is not known" in problems(text)[where], text
 
@@ -312,7 +312,6 @@ def test_unknown_keys_are_refused_at_every_depth() -> None:
 def test_an_unknown_driver_is_refused_with_those_there_are() -> None:
     for where, known in (
         ("sleep.driver", "agent, command, ipmi, itself, libvirt, none, proxmox, redfish, ssh"),
-        ("wake.driver", "command, etherwake, gpio, ipmi, libvirt, proxmox, redfish, udp"),
         ("ready.kind", "http, tcp"),
         ("policy.name", "schedule, teacher, thesis, timeout"),
     ):
@@ -320,34 +319,56 @@ def test_an_unknown_driver_is_refused_with_those_there_are() -> None:
         for value in ('"../../evil"', '""', "3", "[]", "{}"):
             found = problems(f"{LEAST}[server.{section}]\n{selector} = {value}")
             assert found == {f"server.web.{where}": f"must be one of {known}"}
+            found = problems(f"{LEAST}[[server.wake]]\ndriver = {value}")
+            assert found == {"server.web.wake.1.driver": f"must be one of {WAYS}"}
+
+
+WAYS = "command, etherwake, gpio, ipmi, libvirt, proxmox, redfish, udp"
 
 
 def test_a_virtual_machine_needs_a_way_back() -> None:
     machine = 'driver = "libvirt"\nhost = "vmhost"\ndomain = "web"\n'
     asleep = f"{LEAST}[server.sleep]\n{machine}"
-    assert set(problems(asleep)) == {"server.web.wake.driver"}
-    assert config.parse(f"{asleep}[[server.rung]]\n{machine}").server[0].rung[0].domain == "web"
+    assert set(problems(asleep)) == {"server.web.wake.1.driver"}
+    ways = f"[[server.wake]]\n[[server.wake]]\n{machine}"
+    assert config.parse(f"{asleep}{ways}").server[0].wake[1].domain == "web"
 
 
-def test_what_is_wrong_with_a_rung_is_said_with_its_number() -> None:
-    found = problems(f'{LEAST}[[server.rung]]\n[[server.rung]]\ndriver = "udp"\nports = [0]\n')
-    assert found == {"server.web.rung.2.ports[0]": "must be 1 to 65535"}
+def test_an_error_in_a_way_to_wake_names_its_number() -> None:
+    found = problems(f'{LEAST}[[server.wake]]\n[[server.wake]]\ndriver = "udp"\nports = [0]\n')
+    assert found == {"server.web.wake.2.ports[0]": "must be 1 to 65535"}
+
+
+def test_a_list_of_ways_to_wake_that_is_none_is_refused() -> None:
+    for text, where, words in (
+        ("wake = []\n", "wake", "must be given 1 to 10 times"),
+        ("wake = 3\n", "wake", "must be an array of tables"),
+        ('wake = "etherwake"\n', "wake", "must be an array of tables"),
+        ('wake = ["etherwake"]\n', "wake.1", "must be a section"),
+        ("wake = [[]]\n", "wake.1", "must be a section"),
+        ("[[server.wake]]\n" * 11, "wake", "must be given 1 to 10 times"),
+        ("rung = 3\n", "rung", "is not known"),
+        ("rung = [3]\n", "wake.2", "must be a section"),
+        ("wake = 3\nrung = [{}]\n", "wake", "must be an array of tables"),
+    ):
+        assert words in problems(LEAST + text)[f"server.web.{where}"], text
+    assert list(problems(f"{LEAST}[server.wake]\n[[server.wake]]\n")) == [""]
 
 
 def test_a_secureon_password_has_4_or_6_bytes_and_is_not_shown() -> None:
-    udp = f'{LEAST}[server.wake]\ndriver = "udp"\npassword = '
+    udp = f'{LEAST}[[server.wake]]\ndriver = "udp"\npassword = '
     for password in ("00:11", "00:11:22:33:44", "xx:11:22:33", "00112233"):
-        said = problems(f'{udp}"{password}"\n')["server.web.wake.password"]
+        said = problems(f'{udp}"{password}"\n')["server.web.wake.1.password"]
         assert said.startswith("must be 4 or 6 bytes"), password
-    shown = schema.plain(config.parse(f'{udp}"00:11:22:33"\n'))["server"][0]["wake"]
+    shown = schema.plain(config.parse(f'{udp}"00:11:22:33"\n'))["server"][0]["wake"][0]
     assert shown["driver"] == "udp"
     assert "password" not in shown
 
 
 def test_a_domain_means_nothing_to_a_shell() -> None:
     for domain in ("-x", "a b", "a;reboot", "$(id)", "a'b", "x" * 65, "", "../etc"):
-        text = f'{LEAST}[server.wake]\ndriver = "libvirt"\nhost = "h"\ndomain = "{domain}"\n'
-        assert "server.web.wake.domain" in problems(text), domain
+        text = f'{LEAST}[[server.wake]]\ndriver = "libvirt"\nhost = "h"\ndomain = "{domain}"\n'
+        assert "server.web.wake.1.domain" in problems(text), domain
 
 
 def test_all_errors_are_told_at_once() -> None:
@@ -380,7 +401,6 @@ def test_keys_that_contradict_each_other_are_refused() -> None:
         (LEAST + LEAST.replace("web", "shop") + HTTPS[len(LEAST) :], "server.shop.https.mode"),
         (f"{LEAST}[server.https]\nredirect = true", "server.web.https.redirect"),
         (f"{LEAST}[server.https]\nhsts_s = 1", "server.web.https.hsts_s"),
-        (f'{LEAST}[server.wake]\nbroadcast = "ff02::1"', "server.web.wake.broadcast"),
         (f'{LEAST}[[rule]]\nkind = "path"\ntext = "no"\ntreat_as = "feed"', "rule.1.text"),
         *(
             (f'{LEAST}[server.https]\nto_server = "https"\n{line}', f"server.web.https.{key}")
@@ -491,6 +511,89 @@ def test_what_is_no_key_any_more_is_ignored_with_a_warning() -> None:
     assert warned == {"hold.release_batch", "hold.release_ms", "cache.warm_sla"}
 
 
+IPMI = 'driver = "ipmi"\nhost = "192.0.2.9"\nuser = "box"\npassword_file = "/etc/naproxy/bmc"\n'
+
+
+def test_an_older_table_and_its_further_ways_to_wake_are_read_as_one_list() -> None:
+    udp = 'driver = "udp"\nports = [7]\n'
+    for older, newer, warned in (
+        ("[server.wake]\n", "[[server.wake]]\n", {"wake"}),
+        (f"[server.wake]\n{IPMI}", f"[[server.wake]]\n{IPMI}", {"wake"}),
+        (
+            f"[server.wake]\n{IPMI}[[server.rung]]\n{udp}[[server.rung]]\n",
+            f"[[server.wake]]\n{IPMI}[[server.wake]]\n{udp}[[server.wake]]\n",
+            {"wake", "rung"},
+        ),
+        # Without the table the first way was etherwake.
+        (f"[[server.rung]]\n{udp}", f"[[server.wake]]\n[[server.wake]]\n{udp}", {"rung"}),
+        (f"[server.rung]\n{udp}", f"[[server.wake]]\n[[server.wake]]\n{udp}", {"rung"}),
+        # Somebody changed one of both only.
+        (
+            f"[[server.wake]]\n{IPMI}[[server.rung]]\n{udp}",
+            f"[[server.wake]]\n{IPMI}[[server.wake]]\n{udp}",
+            {"rung"},
+        ),
+        (f"wake = []\n[[server.rung]]\n{udp}", f"[[server.wake]]\n{udp}", {"rung"}),
+    ):
+        found = config.look(LEAST + older)
+        assert found.config == config.parse(LEAST + newer), older
+        assert {each.where.removeprefix("server.web.") for each in found.warnings} == warned, older
+        assert all("[[server.wake]]" in str(each.reason) for each in found.warnings), older
+        assert config.look(LEAST + newer).warnings == []
+
+
+def test_keys_of_an_older_table_that_are_the_servers_now_are_read_there() -> None:
+    older = '[server.wake]\nspacing_s = 2\nexpect_s = 9\ninterface = "eth7"\n'
+    found = config.look(f"{LEAST}{older}direct = false\ndirect_port = 7\n")
+    newer = 'wake_expect_s = 9\ninterface = "eth7"\n[[server.wake]]\nspacing_s = 2\n'
+    assert found.config == config.parse(LEAST + newer)
+    said = {each.where.removeprefix("server.web."): str(each.reason) for each in found.warnings}
+    assert said == {
+        "wake": "is a list now: write [[server.wake]]",
+        "wake.expect_s": "is called server.wake_expect_s now",
+        "wake.interface": "is called server.interface now",
+        "wake.direct": "has no effect any more",
+        "wake.direct_port": "has no effect any more",
+    }
+    # What is given at the new place holds.
+    both = config.parse(f"{LEAST}wake_expect_s = 1\n{older}").server[0]
+    assert (both.wake_expect_s, both.interface) == (1.0, "eth7")
+
+
+def test_an_older_broadcast_address_is_another_way_to_wake() -> None:
+    def udp(text: str) -> list[str]:
+        server = config.parse(f"{LEAST}[server.wake]\n{text}").server[0]
+        return [way.address for way in server.wake if way.driver == "udp"]
+
+    to = 'broadcast = "192.0.2.255"\n'
+    assert udp(to) == ["192.0.2.255"]
+    assert udp(f'driver = "udp"\naddress = "192.0.2.255"\n{to}') == ["192.0.2.255"]
+    assert udp(f"{to}[[server.rung]]\ndriver = 'udp'\n") == ["", "192.0.2.255"]
+    assert udp('broadcast = ""\n') == []
+    whole = f"{LEAST}[server.wake]\n{to}" + "[[server.rung]]\n" * 7
+    assert len(config.parse(whole).server[0].wake) == 9
+    for wrong in ('"ff02::1"', '"here"', "3"):
+        found = problems(f"{LEAST}[server.wake]\nbroadcast = {wrong}\n")
+        assert set(found) == {"server.web.wake.2.address"}, wrong
+
+
+def test_an_older_packet_to_another_subnet_keeps_its_interface() -> None:
+    text = f'{LEAST}[server.wake]\ndriver = "udp"\naddress = "198.51.100.255"\ninterface = "eth7"\n'
+    server = config.parse(text).server[0]
+    assert (server.interface, server.wake[0].interface) == ("eth7", "eth7")
+
+
+def test_nonsense_in_an_older_table_is_refused_and_never_a_crash() -> None:
+    for line, where in (
+        ("expect_s = 'soon'", "wake_expect_s"),
+        ("interface = 3", "interface"),
+        ("nonsense = 1", "wake.1.nonsense"),
+    ):
+        assert set(problems(f"{LEAST}[server.wake]\n{line}\n")) == {f"server.web.{where}"}, line
+    for servers in ("server = [3]", "server = 3", "[server]\nwake = {}", "server = [{wake = {}}]"):
+        assert problems(servers), servers
+
+
 def test_what_an_older_file_says_wrongly_of_it_is_refused() -> None:
     for line in ('run_dir = "run"', 'platform = "ours"', "realtime = 1"):
         assert f"box.{line.split()[0]}" in problems(f"[box]\n{line}\n")
@@ -504,7 +607,7 @@ def test_every_key_says_what_it_is() -> None:
 
 
 def test_every_number_with_a_dimension_says_its_unit() -> None:
-    bare = {"port", "cap", "fraction", "attempts", "direct_port", "most_cycles", "wakes"}
+    bare = {"port", "cap", "fraction", "attempts", "most_cycles", "wakes"}
     bare |= {"line", "vmid", "cipher_suite", "bus", "i2c_address", "shunt_uohm"}
     bare |= {"sensor", "channel", "outlet", "price_per_kwh", "co2_g_per_kwh", "to_server_port"}
     bare |= {"co2_by_hour", "smtp_port"}

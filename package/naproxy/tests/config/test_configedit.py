@@ -96,7 +96,7 @@ MAIL = {
     "id": "mail",
     "sleep": {"driver": "ssh"},
     "address": "192.0.2.12",
-    "rung": [{"driver": "wake", "x": 1}],
+    "wake": [{"driver": "udp", "x": 1}],
     "mac": "02:00:00:00:00:03",
 }
 RULE = {"kind": "path", "text": "/b", "treat_as": "api"}
@@ -175,6 +175,99 @@ def test_a_change_that_brings_an_old_key_is_refused() -> None:
         assert refused("set", "server.web.hold", {"release_ms": 7}, text=text) == (where, words), (
             text
         )
+
+
+OLD_WAYS = b"""[[server]]
+id = "web"
+# our BMC
+[server.wake]
+driver = "udp" # since March
+expect_s = 9
+interface = "eth7"
+password = "00:11:22:33" # do not tell
+[server.hold]
+cap = 3
+[[server.rung]] # the button
+driver = "gpio"
+line = 3
+[[server]]
+id = "shop"
+[[server.rung]]
+driver = "udp"
+[box]
+notice = "Hi"
+"""
+NEW_WAYS = [
+    {"driver": "udp", "password": "00:11:22:33"},
+    {"driver": "gpio", "line": 3},
+]
+
+
+def test_older_ways_to_wake_become_one_list_with_the_next_change() -> None:
+    written, data = edited(("set", "server.web.wake.2.line", 4), text=OLD_WAYS)
+    web, shop = data["server"]
+    assert web["wake"] == [NEW_WAYS[0], {"driver": "gpio", "line": 4}]
+    assert (web["interface"], web["wake_expect_s"], web["hold"]) == ("eth7", 9, {"cap": 3})
+    assert shop["wake"] == [{"driver": "etherwake"}, {"driver": "udp"}]
+    assert "rung" not in written
+    for comment in ("# our BMC", "# since March", "# do not tell", "# the button"):
+        assert comment in written, comment
+    assert edited(text=written.encode())[0] == written
+
+
+def test_older_ways_to_wake_in_any_form_of_toml_become_one_list() -> None:
+    inline = '{ driver = "udp", password = "00:11:22:33" }'
+    gpio = '{ driver = "gpio", line = 3 }'
+    table = '[server.wake]\ndriver = "udp"\npassword = "00:11:22:33"\n'
+    for server in (
+        f'[[server]]\nid = "web"\nwake = {inline}\nrung = [{gpio}]\n',
+        f'[[server]]\nid = "web"\nrung = [{gpio}]\n{table}',
+        f'[[server]]\nid = "web"\nwake.driver = "udp"\nwake.password = "00:11:22:33"\n'
+        f"rung = [{gpio}]\n",
+        f'[[server]]\nid = "web"\n{table}[[server.rung]]\ndriver = "gpio"\nline = 3\n',
+        f'server = [{{ id = "web", wake = {inline}, rung = [{gpio}] }}]\n',
+    ):
+        _, data = edited(("set", "box.notice", "Hi"), text=server.encode())
+        assert data["server"] == [{"id": "web", "wake": NEW_WAYS}], server
+
+
+def test_a_change_that_brings_older_ways_to_wake_is_refused() -> None:
+    for change, where in (
+        (("set", "server.web.wake", {"driver": "udp"}), "server.web.wake"),
+        (("add", "server.web.rung", {"driver": "udp"}), "server.web.rung"),
+        (("add", "server", {"id": "mail", "wake": {"expect_s": 9}}), "server.mail.wake"),
+        (("set", "server.web.wake.interface", "eth7"), "server.web.wake.interface"),
+    ):
+        said, words = refused(*change)
+        assert said == where, change
+        assert "[[server.wake]]" in words or "there is no" in words, change
+
+
+def test_the_way_to_wake_that_holds_without_a_word_stays_when_its_list_changes() -> None:
+    way = {"driver": "udp", "ports": [7]}
+    for change, ways in (
+        (("add", "server.web.wake", way), [{"driver": "etherwake"}, way]),
+        (
+            ("set", "server.web.wake.1.attempts", 5),
+            [{"driver": "etherwake", "attempts": 5}],
+        ),
+        (("set", "server.web.wake.1", way), [way]),
+        (("set", "server.web.wake", [way]), [way]),
+    ):
+        written, data = edited(change)
+        assert data["server"][0]["wake"] == ways, change
+        assert "[[server.wake]]" in written, change
+    assert "wake" not in edited(("remove", "server.web.wake.1"))[1]["server"][0]
+    assert refused("set", "server.web.wake.2.attempts", 5)[0] == "server.web.wake.2"
+    assert refused("add", "server.nope.wake", way)[0] == "server.nope"
+
+
+def test_a_password_of_a_way_to_wake_stays_with_it() -> None:
+    text = OLD_WAYS.replace(b"line = 3", b'line = 3\n[[server.rung]]\ndriver = "ipmi"')
+    _, data = edited(("remove", "server.web.wake.2"), text=text)
+    assert data["server"][0]["wake"] == [NEW_WAYS[0], {"driver": "ipmi"}]
+    whole = ("set", "server.web.wake.1", {"driver": "udp", "ports": [7]})
+    assert edited(whole, text=text)[1]["server"][0]["wake"][0]["password"] == "00:11:22:33"
 
 
 def test_the_last_rule_can_go() -> None:

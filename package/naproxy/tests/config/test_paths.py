@@ -36,7 +36,7 @@ HOSTILE = (
     f'{SSH}key_file = "{{folder}}/link/shadow"\n',
     f'{SSH}known_hosts_file = "/root/.ssh/authorized_keys"\n',
     f'{SERVER}[server.sleep]\ndriver = "agent"\nkey_file = "/data/naproxy-webui/secret"\n',
-    f'{SERVER}[[server.rung]]\ndriver = "ipmi"\n{BMC}password_file = "/etc/shadow"\n',
+    f'{SERVER}[[server.wake]]\ndriver = "ipmi"\n{BMC}password_file = "/etc/shadow"\n',
     f'{SERVER}[server.awake]\ncalendar = "/etc/shadow"\n',
     f'{METER}driver = "simulated"\nfile = "/proc/1/environ"\n',
     f'{METER}driver = "simulated"\nfile = "/etc/naproxy/../shadow"\n',

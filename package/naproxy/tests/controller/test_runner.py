@@ -107,7 +107,7 @@ async def test_a_request_reaches_the_policy_in_epoch_seconds(runner: Runner, spy
     assert request.t_s == pytest.approx(time.time(), abs=60)
     assert (request.client, request.path, request.delay_s) == (7, 8, 0.25)
     assert (request.needs_server, request.page_load) == (True, False)
-    assert waited.delay_s == SERVER.wake.expect_s, "the waiting page means a wake"
+    assert waited.delay_s == SERVER.wake_expect_s, "the waiting page means a wake"
     assert waited.klass is Klass.PERSON, "as any class that is not known"
 
 
@@ -335,7 +335,7 @@ async def test_its_own_sleeps_are_told_and_kept_until_they_are_left_to_it(start:
 # The ladder
 
 
-LOOPBACK_RUNG = '[[server.rung]]\ndriver = "udp"\naddress = "127.0.0.1"\n'
+LOOPBACK_RUNG = '[[server.wake]]\n[[server.wake]]\ndriver = "udp"\naddress = "127.0.0.1"\n'
 
 
 @pytest.mark.parametrize("stopped", [True, False])

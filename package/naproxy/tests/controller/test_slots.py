@@ -22,9 +22,11 @@ wake_classes = ["person", "api"]
 crawler_retry_s = 120
 connect_timeout_s = 7.5
 first_byte_timeout_s = 33
-[server.wake]
-broadcast = "192.0.2.255"
-direct_port = 7
+[[server.wake]]
+[[server.wake]]
+driver = "udp"
+address = "192.0.2.255"
+ports = [7, 9]
 [server.cache]
 mode = "aggressive"
 grace_s = 99

@@ -55,7 +55,7 @@ def climb(make: Callable[..., Box], ear: Ear) -> Callable[[str], Box]:
 
 def udp(ear: Ear) -> str:
     return (
-        '[[server.rung]]\ndriver = "udp"\naddress = "127.0.0.1"\n'
+        '[[server.wake]]\ndriver = "udp"\naddress = "127.0.0.1"\n'
         f"ports = [{ear.port}]\nspacing_s = 0.2\nattempts = 20\n"
     )
 
@@ -95,8 +95,8 @@ def test_a_wake_begins_with_what_worked_last(climb: Callable[[str], Box], ear: E
 def test_a_rung_that_fails_is_passed_over_and_said(make: Callable[..., Box], ear: Ear) -> None:
     box = make(attempts=3)
     ear.box = box
-    broken = '[server.wake]\ndriver = "gpio"\nchip = "gpiochip99"\nline = 1\n'
-    text = box.file.read_text().replace("[server.wake]\nspacing_s = 0.2\nattempts = 3\n", broken)
+    broken = '[[server.wake]]\ndriver = "gpio"\nchip = "gpiochip99"\nline = 1\n'
+    text = box.file.read_text().replace("[[server.wake]]\nspacing_s = 0.2\nattempts = 3\n", broken)
     box.file.write_text(text + udp(ear))
     box.start().wait(State.AWAKE)
     cycle(box)

@@ -32,7 +32,7 @@ mac = "{MAC}"
 
 
 def configured(sleep: str = 'driver = "none"', wake: str = "") -> config.Server:
-    return config.parse(f"{TEXT}[server.sleep]\n{sleep}\n[server.wake]\n{wake}\n").server[0]
+    return config.parse(f"{TEXT}[server.sleep]\n{sleep}\n[[server.wake]]\n{wake}\n").server[0]
 
 
 EDGE = {

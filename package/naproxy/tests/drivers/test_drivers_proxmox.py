@@ -301,7 +301,7 @@ def configured(sleeps: str = "", wakes: str = "") -> set[str]:
     """The paths of what is wrong."""
     text = (
         '[[server]]\nid = "web"\naddress = "192.0.2.7"\nmac = "02:00:00:00:00:01"\n'
-        f"[server.sleep]\n{MACHINE}{sleeps}\n[server.wake]\n{wakes or MACHINE}\n"
+        f"[server.sleep]\n{MACHINE}{sleeps}\n[[server.wake]]\n{wakes or MACHINE}\n"
     )
     try:
         config.parse(text)
@@ -316,10 +316,10 @@ def test_what_does_not_fit_together_is_said() -> None:
         ('kind = "lxc"\nstate = "off"', "", set()),
         ('kind = "lxc"\nstate = "disk"', "", {"server.web.sleep.state"}),
         ('kind = "lxc"', "", {"server.web.sleep.state"}),
-        ("", 'driver = "etherwake"', {"server.web.wake.driver"}),
+        ("", 'driver = "etherwake"', {"server.web.wake.1.driver"}),
         ("", 'driver = "command"\nprogram = "wake"', set()),
-        ("", MACHINE.replace('"pve"\nvmid', '"../evil"\nvmid'), {"server.web.wake.node"}),
-        ("", MACHINE.replace("100", "99"), {"server.web.wake.vmid"}),
-        ("", MACHINE.replace("ab", "x"), {"server.web.wake.fingerprint"}),
+        ("", MACHINE.replace('"pve"\nvmid', '"../evil"\nvmid'), {"server.web.wake.1.node"}),
+        ("", MACHINE.replace("100", "99"), {"server.web.wake.1.vmid"}),
+        ("", MACHINE.replace("ab", "x"), {"server.web.wake.1.fingerprint"}),
     ):
         assert configured(sleeps, wakes) == wrong, (sleeps, wakes)

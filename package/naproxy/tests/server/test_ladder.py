@@ -195,12 +195,11 @@ SERVER = '[[server]]\nid = "web"\naddress = "192.0.2.10"\nmac = "02:00:00:00:00:
 
 
 def rungs(text: str) -> list[Rung]:
-    server = config.parse(SERVER + text).server[0]
-    return wake.rungs([server.wake, *server.rung])
+    return wake.rungs(config.parse(SERVER + text).server[0].wake)
 
 
 def test_rungs_are_those_of_the_configuration_in_their_order_and_etherwake_without_a_word() -> None:
-    text = "[server.wake]\nattempts = 4\n[[server.rung]]\nto_all = false\nspacing_s = 2\n"
+    text = "[[server.wake]]\nattempts = 4\n[[server.wake]]\nto_all = false\nspacing_s = 2\n"
     assert [(r.name, r.spacing_s, r.attempts) for r in rungs(text)] == [
         ("etherwake", 0.5, 4),
         ("etherwake 2", 2.0, 60),
@@ -208,7 +207,7 @@ def test_rungs_are_those_of_the_configuration_in_their_order_and_etherwake_witho
     assert [(r.name, r.spacing_s, r.attempts) for r in rungs("")] == [("etherwake", 0.5, 60)]
 
 
-def test_a_rung_with_other_settings_than_varnishs_is_another_of_which_nothing_is_known() -> None:
+def test_a_rung_with_other_settings_than_its_times_is_another_of_which_nothing_is_known() -> None:
     known = rungs("")[0].key
-    assert rungs("[server.wake]\ndirect = false\nexpect_s = 3\n")[0].key == known
-    assert rungs("[server.wake]\nto_all = false\n")[0].key != known
+    assert rungs("[[server.wake]]\nspacing_s = 3\nattempts = 3\n")[0].key == known
+    assert rungs("[[server.wake]]\nto_all = false\n")[0].key != known

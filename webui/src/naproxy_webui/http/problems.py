@@ -30,15 +30,15 @@ def path_of(where: str) -> str:
     parts = where.split(".")
     if len(parts) > 1 and parts[0] in _LISTS:
         parts[:2] = [f"{parts[0]}[]"]
-        if len(parts) > 2 and parts[1] == "rung":
-            parts[1:3] = ["rung[]"]
+        if len(parts) > 2 and parts[1] == "wake":
+            parts[1:3] = ["wake[]"]
     return ".".join(parts)
 
 
 def label_of(path: str) -> str:
     """Return what a field of this key is called: by its path, or as this key of any driver."""
     key = path.rpartition(".")[2]
-    own = path.replace("server[].rung[].", "server[].wake.").replace("[]", "")
+    own = path.replace("[]", "")
     names = (f"settings.label.{own}", f"settings.label.any.{key}")
     return next((t(name) for name in names if has(name)), key)
 

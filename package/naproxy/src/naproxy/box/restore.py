@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from naproxy.box.secrets import files, private
 from naproxy.config import document as config
 from naproxy.config import edit as configedit
-from naproxy.config import paths
+from naproxy.config import old, paths
 from naproxy.config.edit import Change
 from naproxy.config.elsewhere import files_elsewhere
 from naproxy.config.paths import inside
@@ -93,7 +93,7 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
     strange = [Change("remove", f"box.{key}") for key in theirs.arguments.keys() - own.arguments]
     text = configedit.edit(found.toml, [*places, *strange])
     if not with_secrets:
-        data, others = tomllib.loads(own_text.decode()), tomllib.loads(found.toml.decode())
+        data, others = _up_to_date(own_text), _up_to_date(found.toml)
         for path in private(found.loaded):
             text = configedit.edit(text, [Change("remove", path)])
         for path in private(own.config):
@@ -117,6 +117,13 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
     none = str(file.parent / "secrets" / "not-restored")
     wrong = [Change("set", each.where, none) for each in files_elsewhere(new, own.config, coming)]
     return configedit.edit(text, wrong)
+
+
+def _up_to_date(text: bytes) -> dict[str, Any]:
+    """Return the plain data of a configuration, in which paths lead as in a loaded one."""
+    data = tomllib.loads(text.decode())
+    old.take(data)
+    return data
 
 
 def _whereto(path: str, data: Any) -> list[Any]:

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         return _wrong(f"{file}: {why(error)}")
     except on_server.FactsError as error:
         return _wrong(f"{args.facts}: {error}")
-    seen = asyncio.run(_see(server, server.wake.interface or loaded.box.interface))
+    seen = asyncio.run(_see(server, server.interface or loaded.box.interface))
     refused = chosen.refused.reason(args.config) if chosen.refused else None
     told = _known(args.socket, server.id, look=seen.web == "open")
     listens = facts.get("listens") if facts is not None else None

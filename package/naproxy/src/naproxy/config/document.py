@@ -60,13 +60,14 @@ from naproxy.core.words import DEFAULT, LANGUAGES
 from naproxy.drivers import secret
 from naproxy.drivers.openssh import SshSettings
 from naproxy.drivers.own_command import DIRECTORY, is_program
-from naproxy.drivers.wake import first_rung
 from naproxy.server import inhibitors, services, shares
 
 _LOG: Final = logging.getLogger(__name__)
 MAX_BYTES: Final = 1 << 20
 CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
 METERS: Final = 16
+WAYS: Final = 10
+"""Most ways to wake one server."""
 CERTIFICATES: Final = 32
 SITES: Final = NAMES // SERVERS
 """Most host names of one server."""
@@ -407,6 +408,9 @@ class Server:
     id: str = option("Short name of the server", low=1, high=31, check=_is_id)
     address: str = option("Its IP address", check=is_address)
     mac: str = option("MAC address of its network card", check=is_mac, form=mac_form)
+    interface: str = option(
+        "Network interface to it; empty: the box's `interface`", "", check=is_interface
+    )
     port: int = option("Its port for HTTP", 80, low=1, high=65535)
     hosts: tuple[str, ...] = option("Host names it serves", (), high=SITES, check=is_site_name)
     default: bool = option("It also serves host names that belong to no server", False)
@@ -416,6 +420,12 @@ class Server:
     defer_crawlers: bool = option("While it sleeps, ask robots to come back later", True)
     wake_classes: tuple[str, ...] = option(
         "Who may wake it", ("person", "api"), high=len(CLASS_NAMES), choices=CLASS_NAMES
+    )
+    wake_expect_s: float = option(
+        "How long waking usually takes, for countdowns; the box measures it once it has happened",
+        5.0,
+        low=0.1,
+        high=600,
     )
     crawler_retry_s: int = option(
         "How long robots should wait before they come back", 3600, low=1, high=604800
@@ -435,8 +445,7 @@ class Server:
         False,
     )
     sleep: Any = alternative(drivers.choice("sleep", "none"))
-    wake: Any = alternative(drivers.choice("wake", "etherwake", first_rung))
-    rung: tuple[Any, ...] = tables(drivers.choice("wake", "etherwake"), 0, 7)
+    wake: tuple[Any, ...] = tables(drivers.choice("wake", old.FIRST_WAY), 1, WAYS)
     ready: Any = alternative(drivers.choice("ready", "http"))
     https: ServerHttps = section(ServerHttps)
     awake: inhibitors.Settings = section(inhibitors.Settings)
@@ -738,10 +747,9 @@ def _certificate_conflicts(config: Config) -> Iterator[Problem]:
 
 
 def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:
-    ways = {server.wake.driver, *(rung.driver for rung in server.rung)}
     needed = server.sleep.woken_by
-    if needed and not ways & set(needed):
-        yield Problem(f"{here}.wake.driver", Reason("config.not_by_packet", names=needed))
+    if needed and not {way.driver for way in server.wake} & set(needed):
+        yield Problem(f"{here}.wake.1.driver", Reason("config.not_by_packet", names=needed))
     if not server.sleep.looks and office_of(server).watches:
         yield Problem(f"{here}.awake.services", Reason("config.service_way"))
     for key, what in server.sleep.conflicts():
@@ -749,8 +757,6 @@ def _power_conflicts(server: Server, here: str) -> Iterator[Problem]:
     if server.power.on_w <= server.power.off_w:
         wrong = Reason("config.more_than_asleep")
         yield Problem(f"{here}.power.on_w", wrong, server.power.on_w)
-    if server.wake.broadcast and not _is_ipv4(server.wake.broadcast):
-        yield Problem(f"{here}.wake.broadcast", Reason("config.ipv4"), server.wake.broadcast)
 
 
 def _meter_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:
@@ -767,13 +773,6 @@ def _meter_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:
             yield Problem(f"{here}.adapter_efficiency", Reason("config.one_each"))
         if any(low >= high for low, high in pairwise(meter.adapter_w)):
             yield Problem(f"{here}.adapter_w", Reason("config.growing"))
-
-
-def _is_ipv4(text: str) -> bool:
-    try:
-        return bool(ipaddress.IPv4Address(text))
-    except ValueError:
-        return False
 
 
 def _wrong_rule(rule: Rule) -> Reason | None:

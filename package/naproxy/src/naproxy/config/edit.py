@@ -13,6 +13,7 @@ import hashlib
 import math
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -51,7 +52,7 @@ class ChangeError(WrongError):
 class Change:
     """One change: `op` is set, add (to a list or an array of tables) or remove.
 
-    No request has our own one, rename.
+    No request has our own ones: rename, and ways (`old.list_ways`).
     """
 
     op: str
@@ -153,14 +154,17 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
         raise _wrong("", "config.not_toml", detail=str(error)) from None
     plainly = _Hand(lambda value, _: value, secrets)
     as_toml = _Hand(_as_toml, secrets)
-    changes = [*_updates(data), *changes]
-    for change in changes:
-        _apply(data, change, plainly)
+    made: list[Change] = []
+    for change in [*_updates(data), *changes]:
+        for each in (*_written_out(data, change), change):
+            made.append(each)
+            _apply(data, each, plainly)
     stale = [each.warning() for each in _outdated(data)]
+    stale += [warning for ways in old.found_ways(data) for warning in ways.warnings()]
     if stale:  # what a change has brought
         raise ConfigError(stale)
     try:
-        for change in changes:
+        for change in made:
             _apply(document, change, as_toml)
         written = tomlkit.dumps(document)
         done = _alike(tomllib.loads(written), data)
@@ -188,6 +192,18 @@ def _updates(data: dict[str, Any]) -> Iterator[Change]:
             yield Change("rename", each.where, each.now)
             continue
         yield Change("remove", each.where)
+    for ways in old.found_ways(data):
+        yield Change("ways", f"{ways.where}.wake")
+
+
+def _written_out(data: dict[str, Any], change: Change) -> Iterator[Change]:
+    """Yield the way to wake that a server has without a word, if a change is for its list."""
+    parts = change.where.split(".")
+    if parts[0] != "server" or parts[2:3] != ["wake"] or not (parts[3:] or change.op == "add"):
+        return
+    with suppress(ConfigError, KeyError, TypeError):
+        if "wake" not in at(data, ".".join(parts[:2])):
+            yield Change("add", ".".join(parts[:3]), {"driver": old.FIRST_WAY})
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -213,6 +229,8 @@ def _apply(root: Any, change: Change, hand: _Hand) -> None:
             del above[path[-1]]
     elif not isinstance(here, dict):
         raise _wrong(seen, "config.no_section")
+    elif change.op == "ways":
+        old.list_ways(here, hand.make)
     elif change.op == "set":
         _set(here, last, change.value, hand)
     elif change.op == "add":
@@ -315,8 +333,10 @@ def _wrong(where: str, code: str, **params: Any) -> ConfigError:
 def _as_toml(value: Any, container: Any) -> Any:
     """Make TOML of a value: tables in sections of their own, unless the container is inline."""
     import tomlkit  # noqa: PLC0415 - loaded by now
-    from tomlkit.items import AoT, Array, InlineTable  # noqa: PLC0415 - the same
+    from tomlkit.items import AoT, Array, InlineTable, Table  # noqa: PLC0415 - the same
 
+    if isinstance(value, Table) and not isinstance(container, InlineTable):
+        return value  # with its comments
     if isinstance(container, (Array, InlineTable)) or not _tables_in(value):
         return _inline(value) if isinstance(value, (dict, list)) else tomlkit.item(value)
     if isinstance(value, list):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -21,6 +21,18 @@ OLD: Final[dict[str, str | None]] = {
 }
 """What became of each: an argument of the service, another name in its section, a key of another
 section (with a dot), or nothing."""
+
+FIRST_WAY: Final = "etherwake"
+"""The driver of the way to wake a server for which none is given."""
+
+_OF_THE_TABLE: Final = {
+    "expect_s": "server.wake_expect_s",
+    "interface": "server.interface",
+    "broadcast": "server.wake.address",
+    "direct": None,
+    "direct_port": None,
+}
+"""What became of the keys that a server's table `wake` had besides those of its driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,57 @@ def _sections(here: Any, path: Sequence[str], where: str) -> Iterator[tuple[dict
             yield from _sections(here[path[0]], path[1:], below)
 
 
+@dataclass(frozen=True, slots=True)
+class OldWays:
+    """A server's ways to wake in an older form: a table `wake`, and a list `rung` of others."""
+
+    server: dict[str, Any]
+    where: str
+
+    def warnings(self) -> Iterator[Problem]:
+        """Say what became of them."""
+        table, now = self.server.get("wake"), "[[server.wake]]"
+        if isinstance(table, dict):
+            yield Problem(f"{self.where}.wake", Reason("config.now_list", name=now))
+            for key in (key for key in _OF_THE_TABLE if key in table):
+                yield Old(table, key, f"{self.where}.wake.{key}", _OF_THE_TABLE[key]).warning()
+        if "rung" in self.server:
+            yield Problem(f"{self.where}.rung", Reason("config.now_called", name=now))
+
+
+def found_ways(data: dict[str, Any]) -> Iterator[OldWays]:
+    """Yield the servers with ways to wake in an older form, as far as one list can be made."""
+    for server, where in _sections(data, ["server"], ""):
+        wake, rung = server.get("wake", []), server.get("rung", [])
+        listed = isinstance(wake, dict | list) and isinstance(rung, dict | list)
+        if listed and ("rung" in server or isinstance(wake, dict)):
+            yield OldWays(server, where)
+
+
+def list_ways(server: Any, make: Callable[[Any, Any], Any]) -> None:
+    """Make one list of a server's ways to wake.
+
+    `make` turns a value into what belongs into a container: of TOML, or of plain data.
+    """
+    first, others = server.pop("wake", {"driver": FIRST_WAY}), server.pop("rung", [])
+    others = list(others) if isinstance(others, list) else [others]
+    if isinstance(first, list):
+        ways = [*first, *others]
+    else:
+        ways = [first, *others]
+        whole = {key: first.pop(key) for key in _OF_THE_TABLE if key in first}
+        if whole.get("interface") and first.get("address"):
+            # Otherwise the routes lead to that address.
+            first["interface"] = whole["interface"]
+        for key, name in (("interface", "interface"), ("expect_s", "wake_expect_s")):
+            if key in whole and name not in server:
+                server[name] = whole[key]
+        to = whole.get("broadcast")
+        if to and to not in [way.get("address") for way in ways if isinstance(way, dict)]:
+            ways.append({"driver": "udp", "address": to})
+    server["wake"] = make(ways, server)
+
+
 def take(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """Bring the data up to date; return what old keys say of arguments, and warnings."""
     every, arguments = list(found(data)), {}
@@ -86,4 +149,8 @@ def take(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
                 table.setdefault(key, value)
         elif old.now:
             old.section.setdefault(old.now, value)
-    return arguments, [old.warning() for old in every]
+    warnings = [old.warning() for old in every]
+    for ways in found_ways(data):
+        warnings += ways.warnings()
+        list_ways(ways.server, lambda value, _: value)
+    return arguments, warnings

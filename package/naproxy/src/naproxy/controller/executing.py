@@ -133,7 +133,7 @@ class Executor:
         self.server = server
         target = target_of(server, interface)
         self._wakers: list[WakeDriver] = [
-            drivers.driver("wake", options, target) for options in rungs_of(server)
+            drivers.driver("wake", options, target) for options in server.wake
         ]
         self.office = target.office
         self._tells = False
@@ -430,18 +430,13 @@ def _who_tells(server: Server) -> str:
     return f"{server.mac.lower()} {server.sleep.driver} {place}"
 
 
-def rungs_of(server: Server) -> list[Any]:
-    """Return the settings of the ways to wake, the first one first."""
-    return [server.wake, *server.rung]
-
-
 def _ladder(server: Server, known: Mapping[str, Any]) -> Ladder:
-    return Ladder(wake.rungs(rungs_of(server)), known)
+    return Ladder(wake.rungs(server.wake), known)
 
 
 def _times(server: Server) -> Times:
     return Times(
-        wake_expect_s=server.wake.expect_s,
+        wake_expect_s=server.wake_expect_s,
         sleep_timeout_s=server.sleep.timeout_s,
         sleep_expect_s=server.sleep.expect_s,
         interval_s=server.ready.interval_s,

@@ -14,7 +14,7 @@ from naproxy.controller.coming_back import ComingBack
 from naproxy.controller.context import BoxContext
 from naproxy.controller.deciding import Decider, no_order
 from naproxy.controller.engines import SearchEngines
-from naproxy.controller.executing import Executor, rungs_of
+from naproxy.controller.executing import Executor
 from naproxy.controller.status import status
 from naproxy.controller.supervise import Supervisor
 from naproxy.controller.warming import Warmer
@@ -97,7 +97,7 @@ class Runner:
         """Say what a proof that it wakes is about: another card, way or state is tried anew."""
         arming = self.supervisor.arming
         arming.trusted = server.armed
-        wakes = (rung.driver for rung in rungs_of(server))
+        wakes = (rung.driver for rung in server.wake)
         about = (server.mac.lower(), server.sleep.driver, server.sleep.state, *wakes)
         arming.subject = " ".join(about)
         self._see()

@@ -24,6 +24,9 @@ RELEASE_MS: Final = 10
 REACH_MS: Final = 2000
 """A server that has answered nothing for so long is looked for before a request is sent to it."""
 
+_MAGIC_PORT: Final = 9
+"""Discard, which is usual for magic packets."""
+
 MOST_OPEN: Final = 1000
 """Connections that are passed on to one server at once."""
 
@@ -64,9 +67,9 @@ def write_server(
         record.port = server.web_port
         _set_bytes(record.address, address.packed)
         _set_bytes(record.mac, bytes.fromhex(server.mac.replace(":", "")))
-        broadcast = server.wake.broadcast or broadcast_of(interface)
+        to, record.wol_port = _magic_to(server)
+        broadcast = to or broadcast_of(interface)
         _set_bytes(record.wol_address, ipaddress.IPv4Address(broadcast).packed)
-        record.wol_port = server.wake.direct_port
         record.wakes_mask = sum(1 << Klass[k.upper()] for k in set(server.wake_classes))
         record.wake_expect_ms = round(1000 * wake_expect_s)
         record.hold_cap = server.hold.cap
@@ -184,11 +187,18 @@ def _write_rule(record: Any, rule: Rule | None, slots: dict[str, int]) -> None:
     record.keep_s = 0
 
 
+def _magic_to(server: Server) -> tuple[str, int]:
+    """Return where Varnish sends magic packets: where the box does, else to all ("")."""
+    by_udp = (way for way in server.wake if way.driver == "udp")
+    return next(((way.address, way.ports[0]) for way in by_udp), ("", _MAGIC_PORT))
+
+
 def _flags(server: Server, *, default: bool) -> int:
     chosen = {
         page_h.F_AGGRESSIVE: server.cache.mode == "aggressive",
         page_h.F_WAITING_PAGE: server.waiting_page,
-        page_h.F_WOL: server.wake.direct,
+        # A server that is woken in another way mostly hears them too, also without a controller.
+        page_h.F_WOL: True,
         page_h.F_DEFER: server.defer_crawlers,
         page_h.F_DEFAULT: default,
         page_h.F_TLS: server.by_https,

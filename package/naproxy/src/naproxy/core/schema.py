@@ -129,8 +129,16 @@ def section(cls: type) -> Any:
 
 
 def tables(cls: type | Alternative, low: int, high: int) -> Any:
-    """Declare an array of tables, `[[name]]`, of `low` to `high` members."""
-    return dataclasses.field(default=(), metadata={"tables": cls, "low": low, "high": high})
+    """Declare an array of tables, `[[name]]`, of `low` to `high` members.
+
+    Where there must be one and none is given, it is that of the default choice.
+    """
+
+    def default() -> tuple[Any, ...]:
+        return (cls.settings(cls.default)(),) if isinstance(cls, Alternative) and low else ()
+
+    about = {"tables": cls, "low": low, "high": high}
+    return dataclasses.field(default_factory=default, metadata=about)
 
 
 @dataclass(frozen=True)
@@ -171,8 +179,6 @@ def load(cls: type, table: object, where: str, problems: list[Problem]) -> Any:
             values[name] = _value(field, types[name], table[name], path, problems)
         elif field.default is MISSING and field.default_factory is MISSING:
             problems.append(Problem(path, Reason("config.missing", help=field.metadata["help"])))
-        elif field.metadata.get("tables") and field.metadata["low"]:
-            problems.append(Problem(path, Reason("config.none_given", path=path)))
     return cls(**values) if len(problems) == before else None
 
 

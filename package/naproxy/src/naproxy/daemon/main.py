@@ -322,7 +322,7 @@ class Controller:
         )
         fresh = []
         for server in new.server:
-            interface = server.wake.interface or new.box.interface
+            interface = server.interface or new.box.interface
             index = self._slots[server.id]
             if server.id in self.runners:
                 self.runners[server.id].configure(server, interface)

@@ -15,7 +15,7 @@ from naproxy.drivers.sleep import checks
 
 
 def _rungs(server: Server, *, on_wire: bool) -> list[Any]:
-    return [rung for rung in (server.wake, *server.rung) if rung.on_wire == on_wire]
+    return [rung for rung in server.wake if rung.on_wire == on_wire]
 
 
 def _missing(seen: Seen, ways: list[Any]) -> dict[str, str]:

@@ -68,7 +68,6 @@ async def see(server: Server, interface: str) -> Seen:
     web = await _web(server)
     routes = await ip("route", "get", server.address)
     neighbours = await ip("neigh", "show", "to", server.address, "dev", interface)
-    rungs = (server.wake, *server.rung)
     look = getattr(drivers.module("sleep", server.sleep.driver), "see", None)
     target = target_of(server, interface)
     return Seen(
@@ -82,7 +81,7 @@ async def see(server: Server, interface: str) -> Seen:
         raw=_raw(),
         pinged=await _pinged(server.address),
         programs=frozenset(
-            filter(_which, {p for way in (server.sleep, *rungs) for p in way.needs.programs})
+            filter(_which, {p for way in (server.sleep, *server.wake) for p in way.needs.programs})
         ),
         way=await look(server.sleep, target) if look else None,
     )

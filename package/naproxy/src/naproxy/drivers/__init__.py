@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import partial
 from typing import Any, Final, Literal
 
 from naproxy.core.schema import Alternative
@@ -80,14 +79,11 @@ def driver(kind: Kind, options: Any, target: Any) -> Any:
     return module(kind, name).Driver(options, target)
 
 
-def choice(kind: Kind, default: str, keys: Callable[[type], type] = lambda own: own) -> Alternative:
-    """Declare a section of the configuration that belongs to a driver of this kind.
-
-    `keys` makes the keys of the section out of those of the driver.
-    """
+def choice(kind: Kind, default: str) -> Alternative:
+    """Declare a section of the configuration that belongs to a driver of this kind."""
     return Alternative(
         selector=_SELECTORS[kind],
         default=default,
         names=lambda: names(kind),
-        settings=cache(lambda name: keys(settings(kind, name))),
+        settings=partial(settings, kind),
     )

@@ -76,7 +76,7 @@ def without(text: str, host: str) -> str:
 def logins(server: Server) -> Iterator[tuple[str, SshSettings]]:
     """Yield where the box logs in for a server, each place once."""
     seen = set()
-    for settings in (server.sleep, server.wake, *server.rung):
+    for settings in (server.sleep, *server.wake):
         if isinstance(settings, SshSettings):
             host = settings.host or server.address
             what = (host, settings.port, settings.known_hosts_file)

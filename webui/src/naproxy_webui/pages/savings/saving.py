@@ -94,7 +94,7 @@ def _times(
 ) -> tuple[dict[str, float], dict[str, str]]:
     times, sources = {}, {}
     for name, measured, expected in (
-        ("wake_s", status["wake_s"], server["wake"].get("expect_s", 5.0)),
+        ("wake_s", status["wake_s"], server["wake_expect_s"]),
         ("sleep_s", status["sleep_s"], server["sleep"].get("expect_s", 4.0)),
     ):
         times[name] = float(expected if measured is None else measured)

@@ -279,9 +279,6 @@ def help_words(path: str, help: str, choice: str = "") -> str:
 
 
 def help_names(path: str, choice: str) -> tuple[str, str]:
-    """Return the names a help's translation may have: of the key with a choice, of the key.
-
-    Further ways to wake have the keys of the first.
-    """
-    name = f"settings.help.{path.replace('server[].rung[].', 'server[].wake.').replace('[]', '')}"
+    """Return the names a help's translation may have: of the key with a choice, of the key."""
+    name = f"settings.help.{path.replace('[]', '')}"
     return f"{name}@{choice}", name

@@ -55,11 +55,11 @@ def server(config: Mapping[str, Any], chosen: Mapping[str, Any], name: str | Non
         first: dict[str, Any] = {"default": True} if not config["server"] else {}
         made = {"id": server_id(chosen.get("name") or "", _ids(config)), **place, **first}
         if interface != own:
-            made["wake"] = {"driver": "etherwake", "interface": interface}
+            made["interface"] = interface
         return [*changes, {"op": "add", "where": "server", "value": made}]
     changes += [put(f"server.{name}.{key}", value) for key, value in place.items()]
     if _wire(config, name) != interface:
-        changes.append(put(f"server.{name}.wake.interface", interface))
+        changes.append(put(f"server.{name}.interface", interface))
     return changes
 
 
@@ -69,7 +69,7 @@ def _ids(config: Mapping[str, Any]) -> list[str]:
 
 def _wire(config: Mapping[str, Any], name: str) -> str:
     found = next(each for each in config["server"] if each["id"] == name)
-    wire: str = found["wake"].get("interface") or config["box"]["interface"]
+    wire: str = found["interface"] or config["box"]["interface"]
     return wire
 
 

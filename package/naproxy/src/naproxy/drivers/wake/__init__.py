@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import is_interface, option, redefault
+from naproxy.core.schema import option, redefault
 from naproxy.drivers import Target
 from naproxy.drivers.needs import Needs
 from naproxy.server.ladder import Rung
@@ -53,31 +53,6 @@ class SlowRungSettings(RungSettings):
     timeout_s: float = option("How long one try may take", 15.0, low=1, high=600)
 
 
-@dataclass(frozen=True, kw_only=True)
-class WakeSettings(RungSettings):
-    """What `[server.wake]` has besides the keys of the first rung."""
-
-    expect_s: float = option(
-        "How long waking usually takes, for countdowns; the box measures it once it has happened",
-        5.0,
-        low=0.1,
-        high=600,
-    )
-    direct: bool = option("Let Varnish also send a magic packet by itself, over UDP", True)
-    broadcast: str = option(
-        "IPv4 broadcast address for that packet; empty: that of the interface", ""
-    )
-    direct_port: int = option("UDP port for that packet", 9, low=1, high=65535)
-    interface: str = option("Network interface; empty: the box's", "", check=is_interface)
-
-
-def first_rung(settings: type) -> type:
-    """Return the keys of `[server.wake]` for a driver with these settings of its own."""
-    return dataclasses.make_dataclass(
-        "Settings", (), bases=(settings, WakeSettings), frozen=True, kw_only=True
-    )
-
-
 def rungs(options: Sequence[Any]) -> list[Rung]:
     """Return the rungs of a ladder with these settings; the second of a kind has a number."""
     made: list[Rung] = []
@@ -98,8 +73,8 @@ def rungs(options: Sequence[Any]) -> list[Rung]:
 
 
 def _own(rung: Any) -> list[tuple[str, Any]]:
-    """Return the values that say what a rung does, not when, nor what Varnish does beside it."""
-    besides = {f.name for f in dataclasses.fields(WakeSettings)} - {"interface"}
+    """Return the values that say what a rung does, not when."""
+    besides = {f.name for f in dataclasses.fields(RungSettings)}
     return [
         (f.name, getattr(rung, f.name)) for f in dataclasses.fields(rung) if f.name not in besides
     ]

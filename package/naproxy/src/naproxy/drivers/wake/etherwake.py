@@ -27,7 +27,7 @@ class Settings(RungSettings):
     needs: ClassVar[Needs] = Needs(programs={"etherwake": "etherwake"}, kernel=("PACKET",))
 
     driver: str = option("etherwake: magic packets on the wire", "etherwake")
-    interface: str = option("Network interface; empty: the box's", "", check=is_interface)
+    interface: str = option("Network interface; empty: the server's", "", check=is_interface)
     to_all: bool = option("Send to the broadcast address, not to the card's own", True)
 
 

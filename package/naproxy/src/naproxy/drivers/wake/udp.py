@@ -46,7 +46,7 @@ class Settings(RungSettings):
         "",
         check=or_empty(_is_ipv4),
     )
-    interface: str = option("Network interface; empty: the box's", "", check=is_interface)
+    interface: str = option("Network interface; empty: the server's", "", check=is_interface)
     password: str = option(
         "SecureOn password of the card, such as 00:11:22:33:44:55; empty: none",
         "",

@@ -190,10 +190,10 @@ export function removeButtons() {
 			again(t("settings.removed"), button.dataset.then ?? location.href);
 		});
 	}
-	for (const button of all("[data-add-rung]")) {
+	for (const button of all("[data-add-way]")) {
 		onPress(button, async () => {
 			const form = /** @type {HTMLFormElement} */ (button.closest("form"));
-			const where = button.dataset.addRung ?? "";
+			const where = button.dataset.addWay ?? "";
 			await send(form, [{ op: "add", where, value: { driver: "udp" } }]);
 			again(t("settings.added"));
 		});
