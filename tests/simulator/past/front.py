@@ -20,7 +20,7 @@ from naproxy.config.document import Server
 from naproxy.controller.learning import path_hash
 from naproxy.core import page_h
 from naproxy.core.classify import Agents
-from naproxy.core.page_h import Outcome
+from naproxy.core.page_h import SERVED, Outcome
 from naproxy.core.state import Klass, State
 from naproxy.lab.estimate.accesslog import Entry
 from naproxy.lab.estimate.cachemodel import CACHES, TTL_S, is_cacheable, is_static
@@ -37,7 +37,6 @@ _GOES = (State.UNKNOWN, State.AWAKE, State.TROUBLE)
 """States in which requests go to the server."""
 _FETCH_S = (-2.6, 0.7)
 """How long the server takes for an answer, log-normal: the median is 74 ms."""
-_COUNTED = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
 _MOST_FETCH_S = 5.0
 
 
@@ -231,7 +230,7 @@ class Front:
     ) -> None:
         entry, (klass, flags) = timed.entry, who
         self._sequence += 1
-        if outcome in (*_COUNTED, Outcome.WAITING_PAGE):
+        if outcome in (*SERVED, Outcome.WAITING_PAGE):
             flags |= page_h.E_NEEDED
         if outcome is Outcome.WAITING_PAGE or delay_s > self._server.promise.delta_s:
             flags |= page_h.E_DELAYED

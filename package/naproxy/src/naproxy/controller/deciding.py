@@ -16,7 +16,7 @@ from naproxy.controller.context import BoxContext
 from naproxy.controller.engines import SearchEngines
 from naproxy.controller.sharing import Sharing, party_of
 from naproxy.core.energy import Power
-from naproxy.core.page_h import Outcome
+from naproxy.core.page_h import SERVED, Outcome
 from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
@@ -31,9 +31,8 @@ from naproxy.shm.events import Event
 
 ONLY_SPENT: Final = Reason("server.only_spent")
 _LOG: Final = logging.getLogger(__name__)
-_ANSWERED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
 _ASLEEP: Final = (Outcome.WAITING_PAGE, Outcome.HELD)
-_WORKED: Final = (*_ANSWERED, Outcome.PIPE, Outcome.ERROR)
+_WORKED: Final = (*SERVED, Outcome.PIPE, Outcome.ERROR)
 _NO_ROBOTS: Final = (Klass.PERSON, Klass.API)
 _SENT_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED)
 _INHIBITED_AGAIN_S: Final = 1.0
@@ -167,7 +166,7 @@ class Decider:
 
     def heard(self, events: list[Event], *, fresh: bool) -> None:
         """Learn of requests that ended; `fresh`: they ended just now."""
-        if fresh and any(e.outcome in _ANSWERED for e in events):
+        if fresh and any(e.outcome in SERVED for e in events):
             self._executor.step(Traffic())
         # Who is over a share is served while the server is awake, and that is all.
         heard = [e for e in events if not (e.spent or self._shares.over(party_of(e)))]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from naproxy.controller.context import BoxContext
 from naproxy.controller.verifying import engine_of
-from naproxy.core.page_h import Outcome
+from naproxy.core.page_h import SERVED, Outcome
 from naproxy.core.reason import Reason
 from naproxy.core.request import Refusal
 from naproxy.core.state import State
@@ -18,8 +18,6 @@ from naproxy.shm.events import Event
 
 NETWORKS: Final = 64
 """Networks of search engines at one server that are remembered, by their hashes."""
-
-_SERVED: Final = (Outcome.FETCH, Outcome.PASS, Outcome.HELD)
 
 
 class SearchEngines:
@@ -63,7 +61,7 @@ class SearchEngines:
         """Learn what became of their requests."""
         for event in events:
             name = self._networks.get(event.network)
-            if name and event.outcome in _SERVED and engine_of(event.agent) == name:
+            if name and event.outcome in SERVED and engine_of(event.agent) == name:
                 self._engines.served(name, self._t_s(), held=event.outcome == Outcome.HELD)
 
     def let_in(self) -> list[int]:

@@ -71,9 +71,6 @@ def _services(executor: Executor) -> dict[str, Any]:
     }
 
 
-_NOT_OF_T: Final = (Outcome.STATUS, Outcome.SPENT)
-
-
 def _counters(record: page_h.Server) -> dict[str, Any]:
     requests = {
         klass: {outcome: _item(record.requests[klass], outcome) for outcome in Outcome}
@@ -82,7 +79,7 @@ def _counters(record: page_h.Server) -> dict[str, Any]:
     delays = [_item(record.delays, bucket) for bucket in range(page_h.DELAYS)]
     # What the page leaves out because it is a sum, see naproxy_page.h.
     asked = [requests[klass] for klass in Klass if not klass.robot]
-    total = sum(n for o in asked for outcome, n in o.items() if outcome not in _NOT_OF_T)
+    total = sum(n for o in asked for outcome, n in o.items() if outcome not in page_h.APART)
     total -= read_u64(lambda: record.spent)
     delays[0] = total - sum(delays[1:]) - sum(o[Outcome.WAITING_PAGE] for o in asked)
     return {

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from flask import Blueprint, current_app, g
 from naproxy.api.shapes import array, boolean, choice, integer, nullable, number, obj, string
+from naproxy.core.page_h import ENDS
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control
@@ -17,7 +18,6 @@ from naproxy_webui.http.mount import mount
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.history import history
-from naproxy_webui.pages.traffic.page import ENDS
 
 blueprint = Blueprint("now_overview", __name__)
 

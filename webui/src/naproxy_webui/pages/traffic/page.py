@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from naproxy.api.shapes import array, choice, integer, nullable, number, obj, string
-from naproxy.core.page_h import Outcome
+from naproxy.core.page_h import ENDS, Outcome
 from naproxy.core.state import Klass
 from naproxy.history.read import patterns
 from naproxy.history.write import gaps
@@ -33,18 +33,6 @@ RANGES_DAYS: Final = (7, 30, 90, 400)
 MOST_BARS: Final = 92
 MOST_AGENTS: Final = 200
 CLASSES: Final = tuple(klass.name.lower() for klass in Klass)
-
-ENDS: Final = {
-    "fresh": (Outcome.HIT,),
-    "older": (Outcome.STALE,),
-    "server": (Outcome.FETCH, Outcome.PASS, Outcome.PIPE),
-    "waited": (Outcome.HELD, Outcome.WAITING_PAGE),
-    "away": (Outcome.REFUSED,),
-    "spent": (Outcome.SPENT,),
-    "failed": (Outcome.CAPPED, Outcome.LIMIT, Outcome.GONE, Outcome.ERROR),
-    "box": (Outcome.STATUS, Outcome.OTHER),
-}
-"""What became of a request, as people tell it apart."""
 
 _END_OF: Final = {outcome: end for end, outcomes in ENDS.items() for outcome in outcomes}
 NEEDED_NOBODY: Final = ("fresh", "older", "away", "spent", "box")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from naproxy.core.page_h import Outcome
+from naproxy.core.page_h import APART
 from naproxy.core.state import Klass
 from naproxy.history.read.recorded import blocks
 from naproxy.history.read.timeline import stretches
@@ -23,7 +23,6 @@ LONGEST_S: Final = 600.0
 
 _HOUR_S: Final = 3600
 _COUNTED: Final = (Klass.PERSON, Klass.API)
-_NOT_COUNTED: Final = (Outcome.STATUS, Outcome.SPENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +43,12 @@ class Paid:
 
 def paid(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> Paid:
     """Return the counts of the hours that begin in a range; hours are kept for ever."""
+    marks = ", ".join("?" * len(APART))
     found = db.execute(
         "SELECT coalesce(sum(requests), 0), coalesce(sum(delayed), 0) FROM traffic_hours"
         " JOIN servers ON id = server WHERE name = ? AND t_s >= ? AND t_s < ?"
-        " AND class IN (?, ?) AND outcome NOT IN (?, ?)",
-        (server, from_s // _HOUR_S * _HOUR_S, to_s, *_COUNTED, *_NOT_COUNTED),
+        f" AND class IN (?, ?) AND outcome NOT IN ({marks})",
+        (server, from_s // _HOUR_S * _HOUR_S, to_s, *_COUNTED, *APART),
     ).fetchone()
     return Paid(*found)
 

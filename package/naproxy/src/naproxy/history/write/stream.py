@@ -50,7 +50,6 @@ given up."""
 _LATE_S: Final = 1800.0
 """A request counts when it began and is told of when it ended: blocks are kept so long."""
 
-_AWAY: Final = (Outcome.WAITING_PAGE, Outcome.CAPPED, Outcome.LIMIT)
 _Key = tuple[int, str]
 
 
@@ -72,7 +71,7 @@ def flags_of(event: Event) -> int:
         (PAGE_LOAD, event.page_load),
         (PROGRAM, event.klass == Klass.API),
         (DELAYED, event.flags & page_h.E_DELAYED),
-        (SENT_AWAY, event.outcome in _AWAY),
+        (SENT_AWAY, event.outcome in page_h.LATE),
     )
     return sum(flag for flag, so in kept if so)
 

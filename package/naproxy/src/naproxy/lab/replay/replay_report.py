@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from naproxy.core.page_h import SAID, SERVED, Outcome
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.accesslog import Log
 from naproxy.lab.replay.replay_visit import DIRECT, LOST, Visit
 
-BY_BACKEND = frozenset(("fetch", "pass", "pipe", "held", DIRECT))
-BY_CACHE = frozenset(("hit", "stale", "frozen", "kept"))
+_FETCHED = (*SERVED, Outcome.PIPE)
+BY_BACKEND = frozenset((DIRECT, *(word for word, outcome in SAID.items() if outcome in _FETCHED)))
+BY_CACHE = frozenset(
+    word for word, outcome in SAID.items() if outcome in (Outcome.HIT, Outcome.STALE)
+)
 # Upper bounds of the delay distribution: 1, 2, 5 a decade.
 BOUNDS_S = tuple(m * 10.0**e for e in range(-4, 3) for m in (1, 2, 5))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from email.utils import formatdate
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
-from naproxy.core.page_h import Outcome
+from naproxy.core.page_h import ENDS, SAID
 from naproxy.lab.estimate.accesslog import Entry
 from naproxy.lab.estimate.cachemodel import is_static
 from naproxy.lab.replay.replay_http import Answer, Lost, ask
@@ -21,12 +21,11 @@ TIMEOUT_S = 60.0
 POLL_S = 1.0  # as the waiting page's script does
 DIRECT = "direct"  # the outcome of an answer that no proxy of ours sent
 LOST = "lost"
-_NOT_SERVED = frozenset((LOST, "refused", "capped", "limit", "gone", "error", "spent"))
+_UNSERVED = (*ENDS["away"], *ENDS["failed"], *ENDS["spent"])
+_NOT_SERVED = frozenset((LOST, *(word for word, outcome in SAID.items() if outcome in _UNSERVED)))
 _STATUS_PATH = "/.naproxy/status"
 _PAGE = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
-OUTCOMES = frozenset(("frozen", "kept", *(outcome.name.lower() for outcome in Outcome)))
-"""What the box's VCL says became of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Visit:
 
     number: int
     entry: Entry
-    outcome: str  # one of OUTCOMES, DIRECT without a box, LOST without an answer
+    outcome: str  # a word of SAID, DIRECT without a box, LOST without an answer
     status: int | None
     size: int
     delay_s: float  # from before the connection to the end of the answer
@@ -231,7 +230,7 @@ def became(headers: Mapping[str, str]) -> str:
         # The second number is that of the request which brought it into the cache.
         numbers = headers.get("x-varnish") or headers.get("x-vinyl", "")
         return "hit" if len(numbers.split()) > 1 else DIRECT
-    return said if said in OUTCOMES else "other"
+    return said if said in SAID else "other"
 
 
 def _why(error: Exception, target: Target) -> str:
