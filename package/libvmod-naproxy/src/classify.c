@@ -33,42 +33,6 @@ const char * const np_class_name[] = {
 
 #define METHOD_POST	2	/* in np_method_name */
 
-const char * const np_method_name[] = {
-	"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT",
-	"TRACE", NULL
-};
-
-bool
-np_robot(unsigned klass)
-{
-
-	return (klass != NAPROXY_PERSON && klass != NAPROXY_API);
-}
-
-const char *
-np_header(const struct http *hp, hdr_t hdr)
-{
-	const char *p;
-
-	if (hp == NULL || !http_GetHdr(hp, hdr, &p))
-		return (NULL);
-	return (p);
-}
-
-/* FNV-1a, 64 bits; see naproxy_page.h. */
-uint64_t
-np_hash(uint64_t hash, const char *p, size_t len)
-{
-
-	if (hash == 0)
-		hash = UINT64_C(0xcbf29ce484222325);
-	while (len-- > 0) {
-		hash ^= (uint8_t)*p++;
-		hash *= UINT64_C(0x100000001b3);
-	}
-	return (hash);
-}
-
 /*
  * The address that VCL set as client.identity, else the session's: behind a
  * TLS proxy on the box itself only VCL knows who is asking.
@@ -85,31 +49,12 @@ np_client_address(VRT_CTX)
 	return (p == NULL ? "" : p);
 }
 
-/* Never 0. */
-static uint64_t
-classify_end(uint64_t hash)
-{
-
-	return (hash == 0 ? 1 : hash);
-}
-
 /* Two strings with a NUL between them. */
 static uint64_t
 classify_hash(uint64_t hash, const char *second)
 {
 
-	return (classify_end(np_hash(hash, second, strlen(second))));
-}
-
-/* naproxy_event.path of the first bytes of a URL. */
-uint64_t
-np_path_hash(const char *host, const char *url, size_t len)
-{
-
-	if (host == NULL)
-		host = "";
-	return (classify_end(np_hash(np_hash(0, host, strlen(host) + 1), url,
-	    len)));
+	return (np_hash_end(np_hash(hash, second, strlen(second))));
 }
 
 /*--------------------------------------------------------------------
@@ -187,7 +132,7 @@ place_hash(const char *kind, const struct place *place, size_t len)
 
 	hash = np_hash(np_hash(0, kind, strlen(kind)),
 	    (const char *)&place->family, 1);
-	return (classify_end(np_hash(hash, (const char *)place->bytes, len)));
+	return (np_hash_end(np_hash(hash, (const char *)place->bytes, len)));
 }
 
 /* What a record has of it. A thread remembers that of its last connection. */

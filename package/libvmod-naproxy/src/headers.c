@@ -14,8 +14,23 @@
 
 #include "naproxy.h"
 
+const char * const np_method_name[] = {
+	"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT",
+	"TRACE", NULL
+};
+
 #define SPECIAL		SIZE_MAX
 #define HARMLESS	(SIZE_MAX - 1)
+
+const char *
+np_header(const struct http *hp, hdr_t hdr)
+{
+	const char *p;
+
+	if (hp == NULL || !http_GetHdr(hp, hdr, &p))
+		return (NULL);
+	return (p);
+}
 
 struct header {
 	const char	*name;

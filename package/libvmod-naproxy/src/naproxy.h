@@ -11,10 +11,12 @@
  *   clients.c        who has requests in flight, and how many there may be
  *   names.c          which server serves a host name
  *   page_snapshot.c  reads the page's configuration, for all requests
+ *   hash.c           the hashes that stand in the page
  *   headers.c        reads a request's headers, once
  *   logins.c         which cookies and passwords the server has accepted
- *   classify.c       who is asking
  *   never_refused.c  what is not refused, whoever is asking
+ *   classify.c       who is asking
+ *   visit.c          whether a request proves that the server's name leads here
  *   changed.c        when requests changed what the cache may have
  *   files.c          which addresses are of files
  *   cookies.c        whose cookies pages do not depend on
@@ -26,11 +28,11 @@
  *   decide.c         what becomes of a request that needs its server
  *   director.c       a back end whose address comes from the page
  *   record.c         what became of a request: counted once, when it ends
+ *   language.c       Accept-Language
  *   vmod_naproxy.c   what VCL sees
  *
  * The lower one comes first: each calls only those above it in this list.
- * Only director.c and record.c call each other, classify.c and never_refused.c,
- * and server.c asks reach.c.
+ * Only director.c and record.c call each other.
  */
 
 #ifndef NAPROXY_H_INCLUDED
@@ -220,6 +222,13 @@ struct np_record {
 	bool			tls;		/* over HTTPS */
 };
 
+static inline bool
+np_robot(unsigned klass)
+{
+
+	return ((NAPROXY_BUDGET >> klass & 1) == 0);
+}
+
 /* page_map.c */
 #define NP_DIR_MAX		96	/* with a name it fits a sockaddr_un */
 void np_page_open(const char *run_dir);
@@ -300,12 +309,17 @@ void np_page_snap(struct np_ref *);		/* of NULL: no page yet */
 void np_snap_release(struct np_ref *);
 const struct np_site *np_snap_site(const struct np_snap *, const char *id);
 const struct np_site *np_snap_find(const struct np_snap *, const char *host);
-void np_visit(VRT_CTX, struct np_record *, const char *host);
-void np_visit_count(const struct np_record *, struct naproxy_server *);
 bool np_snap_spent(const struct np_snap *, const struct np_site *,
     const struct np_record *);
 
+/* hash.c */
+uint64_t np_hash(uint64_t, const char *, size_t);	/* 0: the first */
+uint64_t np_hash_end(uint64_t);				/* never 0 */
+uint64_t np_path_hash(const char *host, const char *url, size_t len);
+
 /* headers.c */
+extern const char * const np_method_name[];
+const char *np_header(const struct http *, hdr_t);
 void np_headers_begin(void);
 void np_headers_read(struct np_headers *, const struct http *);
 bool np_headers_usual(const struct np_headers *, const struct http *);
@@ -317,21 +331,20 @@ bool np_login_known(const struct np_record *, const struct http *req);
 void np_login_answered(const struct np_record *, const struct http *req,
     const struct http *resp);
 
+/* never_refused.c */
+bool np_guessed(const struct np_record *);
+bool np_never_refused(VRT_CTX, const struct np_record *);
+
 /* classify.c */
 extern const char * const np_class_name[];
-extern const char * const np_method_name[];
-const char *np_header(const struct http *, hdr_t);
-bool np_robot(unsigned klass);
 const char *np_client_address(VRT_CTX);
 void np_classify_address(VRT_CTX, struct np_record *);
 void np_classify(VRT_CTX, struct np_record *);
 double np_rule_s(const struct np_record *, unsigned kind, const char *url);
-uint64_t np_hash(uint64_t, const char *, size_t);
-uint64_t np_path_hash(const char *host, const char *url, size_t len);
 
-/* never_refused.c */
-bool np_guessed(const struct np_record *);
-bool np_never_refused(VRT_CTX, const struct np_record *);
+/* visit.c */
+void np_visit(VRT_CTX, struct np_record *, const char *host);
+void np_visit_count(const struct np_record *, struct naproxy_server *);
 
 /* changed.c */
 void np_changed(const struct np_record *);

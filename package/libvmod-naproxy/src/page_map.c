@@ -6,8 +6,8 @@
  *
  * The controller makes a page by rename, never in place, so a file that is
  * mapped here is never truncated. A new inode is noticed within a second. The
- * old mapping stays, because other threads may be reading it; 144 KiB each
- * time a controller starts anew.
+ * old mapping stays, because other threads may be reading it: with both rings
+ * 912 KiB each time a controller starts.
  */
 
 #include <sys/mman.h>
