@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import wraps
 from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint, g
 from naproxy.api.shapes import (
+    Shape,
     array,
     boolean,
     choice,
@@ -40,6 +43,8 @@ ADMIN: Final[dict[str, Any]] = {
 }
 SAVED: Final = obj(server=nullable(string()))
 WATTS: Final = number(minimum=0, maximum=1000)
+Answered = Callable[[dict[str, Any], str, dict[str, Any]], Changes]
+"""Gets the configuration, the server's id, and the answers of a step."""
 
 
 # Where the guide is
@@ -121,6 +126,35 @@ def write(config: dict[str, Any], changes: Changes) -> dict[str, Any]:
     return written
 
 
+def _step(
+    name: str, *, optional: tuple[str, ...] = (), **answers: Shape
+) -> Callable[[Answered], Answered]:
+    """Declare a step for one server: its function returns what the answers change."""
+    body_of = obj({**SERVER, **answers}, optional=("server", *optional))
+
+    def decorate(changes_of: Answered) -> Answered:
+        @wraps(changes_of)
+        def step(body: dict[str, Any]) -> Any:
+            config = configuration()
+            server = known(config, meant(body.get("server")))
+            write(config, changes_of(config, server, body))
+            return {"server": server}
+
+        route(blueprint, "POST", f"/api/setup/{name}", body=body_of, answer=SAVED, **ADMIN)(step)
+        return changes_of
+
+    return decorate
+
+
+def _site_names(typed: Sequence[str], where: str) -> list[str]:
+    """Return host names out of what was typed; ApiError for one that is none."""
+    found = setting_up.host_names(typed)
+    if bad := next((each for each in found if is_site_name(each)), None):
+        words = t("setup.names.bad", name=bad[:100])
+        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, where)
+    return found
+
+
 @route(
     blueprint,
     "POST",
@@ -183,30 +217,10 @@ def server(body: dict[str, Any]) -> Any:
     return {"server": name}
 
 
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/names",
-    body=obj({**SERVER, "hosts": array(string(maxLength=1000), maxItems=50)}, optional=("server",)),
-    answer=SAVED,
-    **ADMIN,
-)
-def names(body: dict[str, Any]) -> Any:
+@_step("names", hosts=array(string(maxLength=1000), maxItems=50))
+def names(_: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     """The names of the websites that the server serves."""
-    config = configuration()
-    name = known(config, meant(body.get("server")))
-    hosts = setting_up.host_names(body["hosts"])
-    if bad := next((host for host in hosts if is_site_name(host)), None):
-        words = t("setup.names.bad", name=bad[:100])
-        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, "hosts")
-    write(config, [put(f"server.{name}.hosts", hosts)])
-    return {"server": name}
-
-
-def _server(config: dict[str, Any], name: str) -> dict[str, Any]:
-    known(config, name)
-    found: dict[str, Any] = next(each for each in config["server"] if each["id"] == name)
-    return found
+    return [put(f"server.{name}.hosts", _site_names(body["hosts"], "hosts"))]
 
 
 @route(
@@ -224,7 +238,8 @@ def _server(config: dict[str, Any], name: str) -> dict[str, Any]:
 )
 def https_look(body: dict[str, Any]) -> Any:
     """Look whether visitors come to the server by HTTPS."""
-    server = _server(configuration(), meant(body.get("server")))
+    config = configuration()
+    server = setting_up.server_in(config, known(config, meant(body.get("server"))))
     try:
         found = control().call("server.look", {}, server=server["id"])
     except ApiError as error:
@@ -235,116 +250,64 @@ def https_look(body: dict[str, Any]) -> Any:
     return setting_up.seen(found, server)
 
 
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/https",
-    body=obj(
-        {
-            **SERVER,
-            "mode": choice("box", "through", "later", "unused"),
-            "names": array(string(maxLength=253), maxItems=64),
-        },
-        optional=("server", "mode", "names"),
-    ),
-    answer=SAVED,
-    **ADMIN,
+@_step(
+    "https",
+    mode=choice("box", "through", "later", "unused"),
+    names=array(string(maxLength=253), maxItems=64),
+    optional=("mode", "names"),
 )
-def https(body: dict[str, Any]) -> Any:
+def https(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     """Who answers visitors that come by HTTPS, and names that are served as well."""
-    config = configuration()
-    name = meant(body.get("server"))
-    server = _server(config, name)
-    names = setting_up.host_names(body.get("names", ()))
-    if bad := next((each for each in names if is_site_name(each)), None):
-        words = t("setup.names.bad", name=bad[:100])
-        raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, "names")
+    server = setting_up.server_in(config, name)
+    names = _site_names(body.get("names", ()), "names")
     seen = setting_up.seen(control().call("server.looked", server=name), server)
     silent = seen["known"] and not seen["answers"]
-    write(config, setting_up.https(server, body.get("mode"), names, silent=silent))
-    return {"server": name}
+    return setting_up.https(server, body.get("mode"), names, silent=silent)
 
 
 mount(blueprint, "server.site.begin", "/api/setup/site", server=named)
 mount(blueprint, "server.site", "/api/setup/site", server=named, then=job_in_words)
 
 
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/cache",
-    body=obj(
-        {
-            **SERVER,
-            "mode": string(maxLength=16),
-            "paths": array(string(minLength=1, maxLength=55), maxItems=8),
-        },
-        optional=("server", "paths"),
-    ),
-    answer=SAVED,
-    **ADMIN,
+@_step(
+    "cache",
+    mode=string(maxLength=16),
+    paths=array(string(minLength=1, maxLength=55), maxItems=8),
+    optional=("paths",),
 )
-def cache(body: dict[str, Any]) -> Any:
+def cache(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     """What the box may answer while the server sleeps.
 
     The controller knows which modes there are.
     """
-    config = configuration()
-    name = known(config, meant(body.get("server")))
-    chosen = {"mode": body["mode"]}
-    write(config, setting_up.cache(config, name, chosen, body.get("paths", ())))
-    return {"server": name}
+    return setting_up.cache(config, name, {"mode": body["mode"]}, body.get("paths", ()))
 
 
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/sleep",
-    body=obj(
-        {
-            **SERVER,
-            "driver": choice(*setting_up.WAYS),
-            "state": choice("ram", "disk", "off"),
-            "user": string(minLength=1, maxLength=32),
-        },
-        optional=("server", "state", "user"),
-    ),
-    answer=SAVED,
-    **ADMIN,
+@_step(
+    "sleep",
+    driver=choice(*setting_up.WAYS),
+    state=choice("ram", "disk", "off"),
+    user=string(minLength=1, maxLength=32),
+    optional=("state", "user"),
 )
-def sleep(body: dict[str, Any]) -> Any:
+def sleep(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     """How the server is put to sleep."""
-    config = configuration()
-    name = known(config, meant(body.get("server")))
-    way = {"state": "ram", "user": "naproxy", **body}
-    write(config, setting_up.sleep(config, name, way))
-    return {"server": name}
+    return setting_up.sleep(config, name, {"state": "ram", "user": "naproxy", **body})
 
 
-@route(
-    blueprint,
-    "POST",
-    "/api/setup/meter",
-    body=obj(
-        {
-            **SERVER,
-            "kind": choice("found", "estimate", "none"),
-            "where": string(maxLength=300, description="Of a meter that the search found"),
-            "on_w": WATTS,
-            "off_w": WATTS,
-        },
-        optional=("server", "where", "on_w", "off_w"),
-    ),
-    answer=SAVED,
-    **ADMIN,
+@_step(
+    "meter",
+    kind=choice("found", "estimate", "none"),
+    where=string(maxLength=300, description="Of a meter that the search found"),
+    on_w=WATTS,
+    off_w=WATTS,
+    optional=("where", "on_w", "off_w"),
 )
-def meter(body: dict[str, Any]) -> Any:
+def meter(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     """How the server's power is known: a meter that was found, an estimate, or not at all.
 
     What a meter is comes from the search, not from the request.
     """
-    config = configuration()
-    name = known(config, meant(body.get("server")))
     chosen = dict(body)
     if body["kind"] == "found":
         chosen |= _found(body.get("where"))
@@ -352,8 +315,7 @@ def meter(body: dict[str, Any]) -> Any:
         raise ApiError(HTTPStatus.BAD_REQUEST, t("setup.meter.watts_missing"), "on_w")
     elif body["kind"] == "estimate" and body["on_w"] <= body["off_w"]:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("setup.meter.watts_order"), "on_w")
-    write(config, setting_up.meter(config, name, chosen))
-    return {"server": name}
+    return setting_up.meter(config, name, chosen)
 
 
 def _found(where: str | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import SERVER
 from naproxy_webui.i18n.texts import language, t
 from naproxy_webui.pages.setup.api import ADMIN, configuration, known, meant, write
-from naproxy_webui.pages.setup.steps import put
+from naproxy_webui.pages.setup.steps import put, server_in
 
 blueprint = Blueprint("setup_services", __name__)
 
@@ -80,9 +80,9 @@ def choose(body: dict[str, Any]) -> Any:
     """
     config = configuration()
     name = known(config, meant(body.get("server")))
-    server = next(each for each in config["server"] if each["id"] == name)
     chosen = {each["key"]: f"{each['key']} {each['choice']}" for each in body["choices"]}
-    kept = [each for each in server["awake"]["services"] if each.partition(" ")[0] not in chosen]
+    before = server_in(config, name)["awake"]["services"]
+    kept = [each for each in before if each.partition(" ")[0] not in chosen]
     value = [*kept, *chosen.values()]
     written = write(config, [put(f"server.{name}.awake.services", value)])
     return {"server": name, "version": written["version"]}

@@ -67,9 +67,14 @@ def _ids(config: Mapping[str, Any]) -> list[str]:
     return [each["id"] for each in config["server"]]
 
 
+def server_in(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return what is configured of a server that there is."""
+    found: dict[str, Any] = next(each for each in config["server"] if each["id"] == name)
+    return found
+
+
 def _wire(config: Mapping[str, Any], name: str) -> str:
-    found = next(each for each in config["server"] if each["id"] == name)
-    wire: str = found["interface"] or config["box"]["interface"]
+    wire: str = server_in(config, name)["interface"] or config["box"]["interface"]
     return wire
 
 
@@ -143,7 +148,7 @@ def cache(
 
     Such a part may be used while the server sleeps. A rule that there is for it stays as it is.
     """
-    before = next(each for each in config["server"] if each["id"] == name)["cache"]
+    before = server_in(config, name)["cache"]
     changes = [
         put(f"server.{name}.cache.{key}", value)
         for key, value in chosen.items()
@@ -159,7 +164,7 @@ def cache(
 def sleep(config: Mapping[str, Any], name: str, way: Mapping[str, Any]) -> Changes:
     """Return what a way to sleep changes; keys of the way that is in force stay."""
     here = f"server.{name}.sleep"
-    before = next(each for each in config["server"] if each["id"] == name)["sleep"]
+    before = server_in(config, name)["sleep"]
     wanted = {"driver": way["driver"], **{key: way[key] for key in WAYS[way["driver"]]}}
     if before["driver"] == way["driver"]:
         return [put(f"{here}.{key}", value) for key, value in wanted.items()]
