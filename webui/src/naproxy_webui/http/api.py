@@ -14,7 +14,7 @@ returns an object, or `(object, status)`. To refuse it raises ApiError.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -91,8 +91,16 @@ def _answer(made: Any, status: int) -> Response:
 
 
 def json_response(value: Any, status: int = HTTPStatus.OK) -> Response:
-    """Return JSON that no cache keeps."""
+    """Return JSON."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # Half a character of somebody's JSON, in an error that names it, is no reason to fail.
     raw = text.encode("utf-8", "replace")
-    return Response(raw, status, mimetype="application/json", headers={"Cache-Control": "no-store"})
+    return Response(raw, status, mimetype=JSON)
+
+
+def attachment(
+    content: bytes | str | Iterable[bytes] | Iterable[str], media: str, name: str
+) -> Response:
+    """Return a file to keep: a browser never shows it as a page of ours."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, mimetype=media, headers=headers)

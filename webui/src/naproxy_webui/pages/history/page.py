@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
-from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -26,10 +25,10 @@ from naproxy.api.shapes import (
     obj,
     string,
 )
-from naproxy.history.days import VIEWS
+from naproxy.history.days import VIEWS, day_of
 from naproxy.history.read import ledger, queries, rows, timeline
 
-from naproxy_webui.http.api import route
+from naproxy_webui.http.api import attachment, route
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.reasons import plain
@@ -399,15 +398,8 @@ def export(query: dict[str, Any]) -> Response:
                 rows.csv_lines(what, found) if form == "csv" else rows.json_parts(what, found, head)
             )
 
-    day = datetime.fromtimestamp(from_s, where).date().isoformat()
-    return Response(
-        lines(),
-        mimetype=MEDIA[form],
-        headers={
-            "Content-Disposition": f'attachment; filename="naproxy-{what}-{day}.{form}"',
-            "Cache-Control": "no-store",
-        },
-    )
+    day = day_of(from_s, where).isoformat()
+    return attachment(lines(), MEDIA[form], f"naproxy-{what}-{day}.{form}")
 
 
 def shown_meters(server: str) -> list[str]:

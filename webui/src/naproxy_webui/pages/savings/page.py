@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections import Counter
 from dataclasses import asdict
-from datetime import date, datetime
+from datetime import date
 from typing import Any, Final
 
 from flask import Response
@@ -24,11 +24,11 @@ from naproxy.api.shapes import (
     obj,
     string,
 )
-from naproxy.history.days import VIEWS
+from naproxy.history.days import VIEWS, day_of
 from naproxy.history.read.savings import Saved, Valued
 from naproxy.history.read.waits import Wait, paid, waits
 
-from naproxy_webui.http.api import route
+from naproxy_webui.http.api import attachment, route
 from naproxy_webui.http.page import Page
 from naproxy_webui.office.figures import middle
 from naproxy_webui.office.history import history, server_names
@@ -251,13 +251,6 @@ def export(query: dict[str, Any]) -> Response:
         "paid": _paid(db, scope, what),
         "hindsight": newest_answer(db, scope, what),
     }
-    day = datetime.fromtimestamp(scope.from_s, zone()).date().isoformat()
+    day = day_of(scope.from_s, zone()).isoformat()
     name = f"naproxy-savings-{scope.view}-{day}.json"
-    return Response(
-        json.dumps(everything, indent=1),
-        mimetype="application/json",
-        headers={
-            "Content-Disposition": f'attachment; filename="{name}"',
-            "Cache-Control": "no-store",
-        },
-    )
+    return attachment(json.dumps(everything, indent=1), "application/json", name)

@@ -12,7 +12,7 @@ from naproxy.api.shapes import boolean, integer, obj, string
 from naproxy.api.table import PART_BYTES, ROUTES
 
 from naproxy_webui.auth import guard, user_backup
-from naproxy_webui.http.api import route
+from naproxy_webui.http.api import attachment, route
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import mount
@@ -112,10 +112,9 @@ def _send(what: str) -> Response:
             said = ask.call(route, offset=sent)
             part = base64.b64decode(said["data"])
 
-    answer = Response(parts(), mimetype="application/gzip")
-    answer.headers["Content-Length"] = str(size)
     called = _names.get(what, f"naproxy-{what}.tar.gz")
-    answer.headers["Content-Disposition"] = f'attachment; filename="{called}"'
+    answer = attachment(parts(), "application/gzip", called)
+    answer.headers["Content-Length"] = str(size)
     return answer
 
 

@@ -31,18 +31,14 @@ _PIN: Final = "pin"
 """Beside the fingerprint: what `curl --pinnedpubkey` compares, without its `sha256//`."""
 _HTTPS_PORT: Final = 443
 _MOST_CODE_BYTES: Final = 64
-_TEXT: Final = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
+_TEXT: Final = {"Content-Type": "text/plain; charset=utf-8"}
 
 
 @blueprint.get("/agent/naproxy-agent.tar.gz")
 @access(open=True)
 def program() -> Response:
     """Return the agent's program."""
-    return Response(
-        agent_files.packed(),
-        mimetype="application/gzip",
-        headers={"Cache-Control": "no-store"},
-    )
+    return Response(agent_files.packed(), mimetype="application/gzip")
 
 
 @blueprint.post("/agent/key")

@@ -52,7 +52,6 @@ def lead_there() -> Response | None:
 def _to(place: str) -> Response:
     answer = redirect(place, HTTPStatus.SEE_OTHER)
     assert isinstance(answer, Response)
-    answer.headers["Cache-Control"] = "no-store"
     return answer
 
 

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from flask import Blueprint, Response, current_app
+from flask import Blueprint, current_app
 from naproxy.api.shapes import (
     ANY_OBJECT,
     array,
@@ -24,7 +24,7 @@ from naproxy.api.shapes import (
 from naproxy.core.reason import reason_of
 from naproxy.core.words import words
 
-from naproxy_webui.http.api import json_response, route
+from naproxy_webui.http.api import attachment, json_response, route
 from naproxy_webui.http.child import CANCELLED, DONE, FAILED, NONE, RUNNING, WHY
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
@@ -166,15 +166,10 @@ def report() -> Any:
 
     It is a file to keep, never shown as a page of ours.
     """
-    return _download(_result("report.html"), "text/html", "naproxy-estimate.html")
+    return attachment(_result("report.html"), "text/html", "naproxy-estimate.html")
 
 
 @route(blueprint, "GET", "/api/traffic/estimate/rows", answer=array(ANY_OBJECT), refusals=(404,))
 def rows() -> Any:
     """Every policy and bound that was compared, as naproxy estimate --json prints it."""
-    return _download(_result("rows.json"), "application/json", "naproxy-estimate.json")
-
-
-def _download(data: bytes, media: str, name: str) -> Response:
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(data, mimetype=media, headers=headers)
+    return attachment(_result("rows.json"), "application/json", "naproxy-estimate.json")
