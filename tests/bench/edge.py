@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import Any, Final
 
 from tests.bench import terminators
 from tests.bench.floods import WAYS
-from tests.bench.result import goal, quantile, write
+from tests.bench.result import goal, write
 from tests.bench.terminators import Behind, Running, Wanted
 from tests.siege import verdict
 from tests.siege.attacks import BIG
-from tests.siege.fair import HIT, Visit
+from tests.siege.fair import HIT
 from tests.siege.place import ENDS, FairVisitor, Memory, Place, end, place, start_attack
 from tests.simulator.office.namespace import ROOT
 
@@ -33,8 +32,6 @@ AFTER_S: Final = 6.0
 """What an attack leaves behind is to be gone before the next."""
 ANSWERED_S: Final = 1.0
 MEMORY_MB: Final = 160.0
-NOT_SERVED_S: Final = 5.0
-"""So long the visitor would have waited."""
 SEED: Final = 16
 PROBE: Final = "tests.bench.probe"
 
@@ -50,26 +47,6 @@ class EdgeMemory(Memory):
         assert self.edge
         each, edge_mb = super().now(), self.edge.pss_mb()
         return {**each, "all": each["all"] + edge_mb, "haproxy": edge_mb}
-
-
-def answers(visits: Sequence[Visit]) -> dict[str, Any]:
-    """Return how long the answers took, in s; who had none took as long as he would wait."""
-    took_s = [visit.took_s if visit.served else NOT_SERVED_S for visit in visits]
-    if not took_s:
-        return {"n": 0}
-    return {
-        "n": len(took_s),
-        "p50_s": round(quantile(took_s, 0.5), 4),
-        "p99_s": round(quantile(took_s, 0.99), 4),
-        "max_s": round(max(took_s), 4),
-        "not_served": dict(
-            Counter(
-                f"{visit.kind}: {visit.error or visit.status}"
-                for visit in visits
-                if not visit.served
-            )
-        ),
-    }
 
 
 def attack(at: Place, edge: Running, name: str, addresses: int, seconds: float) -> dict[str, Any]:
@@ -93,9 +70,9 @@ def attack(at: Place, edge: Running, name: str, addresses: int, seconds: float) 
         "name": name,
         "addresses": addresses,
         "seconds": round(end_s - begin_s, 1),
-        "before": answers([visit for visit in visits if visit.due_s < begin_s]),
-        "during": answers([visit for visit in visits if begin_s <= visit.due_s < end_s]),
-        "after": answers([visit for visit in visits if end_s <= visit.due_s]),
+        "before": verdict.latency([visit for visit in visits if visit.due_s < begin_s]),
+        "during": verdict.latency([visit for visit in visits if begin_s <= visit.due_s < end_s]),
+        "after": verdict.latency([visit for visit in visits if end_s <= visit.due_s]),
         "memory_mb": memory.most,
         "haproxy_cpu": round(used_s / (end_s - begin_s), 3),
         "ends": sum(changed.get(each, 0) for each in ENDS) + (edge.pids() != workers),
@@ -106,7 +83,7 @@ def attack(at: Place, edge: Running, name: str, addresses: int, seconds: float) 
 
 def goals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Everybody is answered within a second, and there is memory left."""
-    slowest_s, where = max((row["during"]["max_s"], row["attack"]) for row in rows)
+    slowest_s, where = max((row["during"]["max_ms"] / 1000, row["attack"]) for row in rows)
     memory_mb, when = max((verdict.beside_cache_mb(row), row["attack"]) for row in rows)
     return [
         goal(f"slowest answer by HTTPS in s, in {where}", slowest_s, ANSWERED_S, "<="),
@@ -128,7 +105,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         seen = row["during"]
         missed = sum(seen["not_served"].values())
-        times = f"{1000 * seen['p50_s']:.0f} ms | {1000 * seen['max_s']:.0f} ms"
+        times = f"{seen['p50_ms']:.0f} ms | {seen['max_ms']:.0f} ms"
         memory = f"{verdict.beside_cache_mb(row):.0f} MB"
         lines.append(f"| `{row['name']}` | {row['addresses']} | {times} | {missed} | {memory} |")
     return "\n".join(lines) + "\n"

@@ -18,12 +18,11 @@ from typing import Final
 from tests.bench import h2
 from tests.bench.floods import PORT
 from tests.bench.tls_line import TlsLine, context
-from tests.siege.fair import HIT, Visit, judged, request, visit_steadily
+from tests.siege.fair import HIT, TIMEOUT_S, Visit, judged, request, visit_steadily
 from tests.simulator.office.box import ADDRESS, HOST
 
 RATES: Final = {"in turn": 10.0}
 """By HTTP/1.1 and HTTP/2."""
-TIMEOUT_S: Final = 5.0
 NICE: Final = -10
 """In reality its processor is its own."""
 
@@ -66,7 +65,7 @@ async def ask(_: str, number: int, due_s: float) -> Visit:
     with socket.socket() as sock:
         sock.setblocking(False)
         try:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(TIMEOUT_S[kind]):
                 await loop.sock_connect(sock, (ADDRESS, PORT))
                 line = TlsLine(sock, number, Counter(), 0, speaks=_SPEAKS[kind])
                 await line.begin()

@@ -20,7 +20,7 @@ from tests.simulator.office.namespace import ROOT
 def row(**changes: Any) -> dict[str, Any]:
     return {
         "attack": "one", "name": "one", "addresses": 40, "ends": 0,
-        "during": {"p50_s": 0.004, "max_s": 0.02, "not_served": {}},
+        "during": {"p50_ms": 4.0, "max_ms": 20.0, "not_served": {}},
         "memory_mb": {"all": 100.0}, "varnish": {"SMA.default.g_bytes": 0}, **changes,
     }  # fmt: skip
 
@@ -28,7 +28,7 @@ def row(**changes: Any) -> dict[str, Any]:
 def test_one_bad_attack_among_good_ones_misses_its_goal() -> None:
     assert all(each["met"] for each in edge.goals([row(), row()]))
     for bad in (
-        {"during": {"p50_s": 0.004, "max_s": 1.1, "not_served": {}}},
+        {"during": {"p50_ms": 4.0, "max_ms": 1100.0, "not_served": {}}},
         {"memory_mb": {"all": 161.0}},
         {"ends": 1},
     ):

@@ -10,12 +10,12 @@ from tests.simulator.office.namespace import wait_for
 
 
 class Told(Office):
-    """An office with a broker, and a box whose settings have this section."""
+    """An office with a broker, which the box's settings do not name at first."""
 
-    def __init__(self, folder: Path, section: str) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         first = self.box.files / "usr/share/naproxy/first.toml"
-        first.write_text(f"{first.read_text()}\n[mqtt]\n{section}\n")
+        first.write_text(f'{first.read_text()}\n[mqtt]\ntopic = "office"\n')
         self.broker = folder / "mosquitto.conf"
         self.broker.write_text(f"listener 1883 {LAN}\nallow_anonymous true\n")
 
@@ -33,33 +33,32 @@ class Told(Office):
         return self.box.sh("SVDIR=/run/service sv status mqtt 2>&1")
 
 
-@pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("office")
-
-
-@pytest.fixture
-def told(folder: Path) -> Iterator[Told]:
-    made = Told(folder, f'host = "{LAN}"\nevery_s = 1')
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    made = Told(tmp_path_factory.mktemp("office"))
     try:
         made.start()
+        wait_for(lambda: made.service().startswith("down: mqtt"), "the end")
         yield made
     finally:
         made.end()
 
 
-@pytest.fixture
-def nobody_to_tell(folder: Path) -> Iterator[Told]:
-    made = Told(folder, 'topic = "office"')
-    try:
-        made.start()
-        yield made
-    finally:
-        made.end()
+def test_without_a_broker_it_is_not_tried_again_and_again(office: Told) -> None:
+    log = "cat /var/log/messages"
+    wait_for(lambda: "mqtt.host is empty" in office.box.sh(log), "the log")
+    assert office.service().startswith("down: mqtt")
 
 
-@pytest.mark.long
-def test_a_broker_that_is_named_is_told(told: Told) -> None:
+@pytest.fixture(scope="module")
+def told(office: Told) -> Told:
+    """From here on a broker is named."""
+    named = f'host = "{LAN}"\\nevery_s = 1'
+    office.box.sh(f"sed -i 's/^topic = .*/{named}/' /data/etc/naproxy.toml")
+    return office
+
+
+def test_a_broker_named_later_is_told(told: Told) -> None:
     wait_for(lambda: told.heard() == "online", "the box's word")
 
 
@@ -73,19 +72,9 @@ def test_it_is_not_root_and_knows_no_setting_but_its_own(told: Told) -> None:
     assert told.box.sh("stat -c %U:%G:%a /run/naproxy-mqtt/naproxy.toml") == "root:naproxy:640\n"
 
 
-@pytest.mark.long
-def test_without_a_broker_it_is_not_tried_again_and_again(nobody_to_tell: Told) -> None:
-    wait_for(lambda: nobody_to_tell.service().startswith("down: mqtt"), "the end")
-    log = "cat /var/log/messages"
-    wait_for(lambda: "mqtt.host is empty" in nobody_to_tell.box.sh(log), "the log")
-
-
-def test_a_broker_named_later_is_told_and_one_taken_away_is_not(nobody_to_tell: Told) -> None:
-    office = nobody_to_tell
-    wait_for(lambda: office.service().startswith("down: mqtt"), "the end")
-    change = "sed -i 's/^topic = .*/{}/' /data/etc/naproxy.toml"
-    office.box.sh(change.format(f'host = "{LAN}"\\nevery_s = 1'))
-    wait_for(lambda: office.heard() == "online", "the box's word")
-    office.box.sh("sed -i '/^.mqtt.$/,$d' /data/etc/naproxy.toml")
-    wait_for(lambda: not office.service().startswith("run: mqtt"), "the end of it", 30)
-    wait_for(lambda: office.heard() == "offline", "the box's last word")
+def test_a_broker_that_is_taken_away_is_told_no_more(told: Told) -> None:
+    """The last one."""
+    wait_for(lambda: told.heard() == "online", "the box's word")
+    told.box.sh("sed -i '/^.mqtt.$/,$d' /data/etc/naproxy.toml")
+    wait_for(lambda: not told.service().startswith("run: mqtt"), "the end of it", 30)
+    wait_for(lambda: told.heard() == "offline", "the box's last word")

@@ -8,9 +8,7 @@ are the image's.
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -39,20 +37,7 @@ class Box(NewBox):
         box, directory = self.box, self.box.directory
         tls = directory / "tls"
         subprocess.run([OVERLAY / "usr/sbin/naproxy-certificate", tls], check=True)
-        box.popen(
-            [
-                *(Path(sys.executable).with_name("naproxy-webui"), "--data-dir", box.data_dir),
-                *(
-                    "--listen",
-                    f"unix:{directory / 'ui.sock'}",
-                    "--fingerprint",
-                    tls / "fingerprint",
-                ),
-                *("--state-dir", directory / "webui", "--run-dir", directory / "run-webui"),
-                *("--socket", box.run_dir / "control.sock"),
-            ],
-            log="webui",
-        )
+        box.start_webui(f"unix:{directory / 'ui.sock'}", "--fingerprint", tls / "fingerprint")
         wait_for(lambda: CODE.search(self.said("webui")), "the claim code")
         for name in ("cache", "uploads"):
             (directory / name).mkdir()

@@ -129,17 +129,7 @@ class NewBox:
 
     def start_webui(self) -> None:
         """Start it as on a box, but for TLS."""
-        box = self.box
-        program = Path(sys.executable).with_name("naproxy-webui")
-        state = box.directory / "webui"
-        self.webui = box.popen(
-            [
-                *(program, "--listen", f"{BOX}:{PORT}", "--data-dir", box.data_dir),
-                *("--state-dir", state, "--run-dir", box.directory / "run-webui"),
-                *("--socket", box.run_dir / "control.sock"),
-            ],
-            log="webui",
-        )
+        self.webui = self.box.start_webui(f"{BOX}:{PORT}")
         wait_for(lambda: CODE.search(self.said("webui")), "the claim code")
 
     def said(self, name: str) -> str:

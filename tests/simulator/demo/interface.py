@@ -1,10 +1,8 @@
 """The web interface of the virtual office's box, for the browser of this machine."""
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any
 
 from tests.simulator.demo.relay import Relay
@@ -29,17 +27,8 @@ OFFICE = {
 @contextlib.contextmanager
 def interface(box: Box, port: int = PORT) -> Iterator[str]:
     """Run it in the box's namespace; yields its address in this one."""
-    state_dir = box.directory / "webui"
-    people.make(state_dir)
-    program = Path(sys.executable).with_name("naproxy-webui")
-    box.popen(
-        [
-            *(program, "--listen", f"127.0.0.1:{_INSIDE}", "--data-dir", box.data_dir),
-            *("--state-dir", state_dir, "--run-dir", box.directory / "webui-run"),
-            *("--socket", box.run_dir / "control.sock"),
-        ],
-        log="webui",
-    )
+    people.make(box.webui_state_dir)
+    box.start_webui(f"127.0.0.1:{_INSIDE}")
     with Relay(box, _INSIDE, port) as relay:
         wait_for(lambda: _answers(relay.port), "the web interface")
         yield f"http://127.0.0.1:{relay.port}"

@@ -82,6 +82,7 @@ class Box(Namespace):
         self.data_dir = directory / "data"
         self.config_file = directory / "naproxy.toml"
         self.edge_dir = directory / "edge"
+        self.webui_state_dir = directory / "webui"
         self.edge_socket = self.run_dir / "edge/jail/varnish.sock"
         self.controller: subprocess.Popen[str] | None = None
         self.varnish: subprocess.Popen[str] | None = None
@@ -205,6 +206,18 @@ class Box(Namespace):
             shutil.copy(VCL / "tests/quick/compile", self._compiler)
             _add_new(_COMPILED, compiled)
         return ("-p", f"cc_command=exec '{self._compiler}/compile' %o %s")
+
+    def start_webui(self, listen: str, *more: str | Path) -> subprocess.Popen[str]:
+        """Start the web interface; it makes a claim code if it has no user."""
+        return self.popen(
+            [
+                *(Path(sys.executable).with_name("naproxy-webui"), "--listen", listen),
+                *("--data-dir", self.data_dir, "--state-dir", self.webui_state_dir),
+                *("--run-dir", self.directory / "run-webui"),
+                *("--socket", self.run_dir / "control.sock", *more),
+            ],
+            log="webui",
+        )
 
     def start_edge(self) -> None:
         """Start the service of haproxy, which runs from when the controller has said how."""
