@@ -82,3 +82,31 @@ def test_a_server_whose_application_is_busy_is_not_put_to_sleep(configured: Offi
     assert office.server.board.state == "on"
     box.reconfigure(server={"awake": {"busy_path": "/app/reply"}})
     box.sleep()
+
+
+WORDS = "a backup is running until 4:00"
+
+
+def ask_to_sleep(office: Office) -> Reason:
+    """Tell a server to sleep that refuses; return why it is awake again."""
+    last = office.box.transitions()[0]["id"]
+    office.box.api("POST", "/v1/servers/web/sleep", {})
+    told = ["falling_asleep", "awake"]
+
+    def since() -> list[str]:
+        return [each["to"] for each in reversed(office.box.transitions()) if each["id"] > last]
+
+    wait_for(lambda: since() == told, "its answer")
+    return reason_of(office.box.transitions()[0]["reason"])
+
+
+def test_a_server_that_refuses_serves_and_its_words_are_told_each_time_somebody_asks(
+    office: Office,
+) -> None:
+    office.server.board.configure(refuse=WORDS)
+    for _ in range(2):
+        assert WORDS in str(ask_to_sleep(office))
+        assert WORDS in str(office.box.status()["inhibitors"])
+    answer = ask(office.client, fresh())
+    assert (answer.status, answer.headers["x-naproxy"]) == (200, "fetch")
+    assert office.server.board.state == "on"

@@ -5,16 +5,14 @@ module or the kernel's option by name. `make test-image` starts the programs on 
 """
 
 import re
-import subprocess
-import sys
 
 import pytest
 from naproxy import drivers
 from naproxy.drivers.needs import Needs
 
 from tests.image.standin import TOP
+from tests.image.test_defconfig import BOARDS, merged
 
-CONFIGS, TOOL = TOP / "configs", TOP / "board/common/defconfig.py"
 KINDS: tuple[drivers.Kind, ...] = ("sleep", "wake", "ready", "meter")
 BROUGHT_BY = {
     "etherwake": {"BR2_PACKAGE_NAPROXY"},  # selects it
@@ -36,26 +34,17 @@ def needs() -> dict[str, Needs]:
     }
 
 
-def boards() -> list[str]:
-    done = subprocess.run(
-        [sys.executable, TOOL, "boards", CONFIGS], capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()
-
-
 def image(board: str) -> set[str]:
     """Return the symbols that are set in a board's configuration, and in its kernel's."""
-    done = subprocess.run(
-        [sys.executable, TOOL, "merge", CONFIGS, board], capture_output=True, text=True, check=True
-    )
-    found = set(re.findall(r"^(BR2_\w+)=", done.stdout, re.MULTILINE))
-    for name in re.findall(r"\.\./(board/\S+?)[ \"]", done.stdout):
+    text = merged(board)
+    found = set(re.findall(r"^(BR2_\w+)=", text, re.MULTILINE))
+    for name in re.findall(r"\.\./(board/\S+?)[ \"]", text):
         if name.endswith((".fragment", "linux.config")):
             found |= set(re.findall(r"^(CONFIG_\w+)=[ym]$", (TOP / name).read_text(), re.MULTILINE))
     return found
 
 
-@pytest.mark.parametrize("board", boards())
+@pytest.mark.parametrize("board", BOARDS)
 def test_an_image_has_what_its_drivers_need(board: str) -> None:
     there, missing = image(board), []
     for driver, need in needs().items():
