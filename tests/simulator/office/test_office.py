@@ -125,9 +125,11 @@ class TestSilence:
             ours.wait(1)
             assert theirs.frames() == []
 
-    def test_a_new_connection_hangs_and_is_not_refused(self, asleep: Office) -> None:
+    def test_a_new_connection_hangs_and_is_not_refused(self, office: Office) -> None:
+        assert ping(office)  # so that its card's address is known: else there would be no route
+        put_to_sleep(office)
         with pytest.raises(TimeoutError):
-            asleep.client.connect(ADDRESS, 80, timeout_s=1.0)
+            office.client.connect(ADDRESS, 80, timeout_s=1.0)
 
     def test_an_established_connection_hangs_and_goes_on_after_the_wake(
         self, office: Office

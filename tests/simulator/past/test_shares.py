@@ -249,9 +249,14 @@ EXCESS_S: Final = 10.0
 
 
 CASES: Final = [
-    *((name, PATIENT) for name in STRATEGIES),
-    ("a page each ten minutes", USUAL),
+    ("a silent WebSocket", PATIENT),
+    ("a page each minute", PATIENT),
+    ("a byte every 3 s as a robot, and pages", PATIENT),
     ("woken again and again", USUAL),
+    pytest.param("many at once", PATIENT, marks=pytest.mark.long),
+    pytest.param("woken again and again", PATIENT, marks=pytest.mark.long),
+    pytest.param("a page each ten minutes", PATIENT, marks=pytest.mark.long),
+    pytest.param("a page each ten minutes", USUAL, marks=pytest.mark.long),
 ]
 
 
