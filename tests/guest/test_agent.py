@@ -142,36 +142,6 @@ def test_it_suspends_on_the_box_s_order_and_the_packet_wakes_it(
     print(f"\nasleep {slept_s - ordered_s:.2f} s after the order began")
 
 
-@pytest.mark.usefixtures("nobody_there")
-def test_it_answers_again_after_the_wake_and_an_old_order_is_worthless(
-    office: GuestOffice, key: bytes
-) -> None:
-    guest = office.server
-    power = guest.power
-    assert power
-    before = power.count(SUSPEND)
-    sent = []
-    with udp(office.client, (ADDRESS, protocol.PORT)) as box:
-        box.settimeout(30)
-        question = Question(key, "web", "mem", order=True, nonce=lambda: secrets.token_hex(16))
-        step: bytes | Outcome | None = question.begin(time.time())
-        while isinstance(step, bytes):
-            sent.append(step)
-            box.send(step)
-            step = question.take(box.recv(2048), time.time())
-    assert step
-    assert step.accepted
-    power.wait(SUSPEND, before + 1)
-    guest.wake(lambda: etherwake(office))
-    wait_for(guest.answers, "the web server after the wake")
-    with udp(office.client, (ADDRESS, protocol.PORT)) as stranger:
-        stranger.settimeout(30)
-        stranger.send(sent[-1])
-        stranger.recv(2048)
-    assert ask(office, key, order=False).accepted
-    assert power.count(SUSPEND) == before + 1
-
-
 BACKUP = r"""
 printf '[Timer]\nOnCalendar=*-*-* *:55\nOnCalendar=*-*-* *:25\n' >/run/systemd/system/often.timer
 printf '[Timer]\nOnActiveSec=2h\n' >/run/systemd/system/backup.timer
@@ -263,41 +233,6 @@ def test_a_program_s_lock_is_a_refusal_with_its_words(office: GuestOffice, key: 
         assert "backup" in done.stdout + done.stderr
     finally:
         guest.run_inside("systemctl stop locked")
-
-
-def test_a_job_s_process_is_a_refusal(office: GuestOffice, key: bytes) -> None:
-    guest = office.server
-    guest.run_inside("cp /bin/sleep /tmp/rsync; systemd-run --quiet --unit=job /tmp/rsync 600")
-    outcome = ask(office, key, order=True)
-    guest.run_inside("systemctl stop job")
-    assert "rsync is running" in outcome.why
-
-
-def test_a_masked_target_is_a_refusal_with_its_cure(office: GuestOffice, key: bytes) -> None:
-    guest = office.server
-    guest.run_inside("systemctl mask --runtime suspend.target")
-    outcome = ask(office, key, order=True)
-    guest.run_inside("systemctl unmask --runtime suspend.target")
-    assert any("systemctl unmask suspend.target" in why for why in outcome.why)
-
-
-@pytest.mark.usefixtures("nobody_there")
-def test_its_wrong_clock_is_named_and_does_no_harm(office: GuestOffice, key: bytes) -> None:
-    guest = office.server
-    assert guest.power
-    guest.run_inside("date -s '1 hour ago'")
-    try:
-        wait_for(lambda: ask(office, key, order=False).accepted, "the server to be at rest")
-        before = guest.power.count(SUSPEND)
-        outcome = ask(office, key, order=True)
-        assert outcome.accepted
-        assert outcome.clock_differs
-        assert outcome.clock_ahead_s < 0
-        guest.power.wait(SUSPEND, before + 1)
-        guest.wake(lambda: etherwake(office))
-        wait_for(guest.answers, "the web server after the wake")
-    finally:
-        guest.run_inside(f"date -s @{time.time():.0f}")
 
 
 def test_another_key_gets_no_answer_and_the_journal_says_so(
