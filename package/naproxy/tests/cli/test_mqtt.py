@@ -114,18 +114,16 @@ class Broker:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    made = Broker(tmp_path)
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    made = Broker(tmp_path_factory.mktemp("broker"))
     yield made
     made.stop()
 
 
-@pytest.fixture
-def box(tmp_path: Path, broker: Broker) -> Iterator[Box]:
-    directory = tmp_path / "box"
-    directory.mkdir()
-    made = Box(directory)
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> Iterator[Box]:
+    made = Box(tmp_path_factory.mktemp("box"))
     with made.file.open("a") as file:
         file.write(f'[mqtt]\nhost = "127.0.0.1"\nport = {broker.port}\nevery_s = 1\n')
     made.start()
@@ -144,6 +142,8 @@ def teller(box: Box, broker: Broker) -> Iterator["subprocess.Popen[bytes]"]:
     if process.poll() is None:
         process.kill()
         process.wait()
+    # Or the next one would be taken to be online before it is.
+    wait_for("offline", lambda: broker.retained("naproxy/status") == "offline")
 
 
 @pytest.mark.usefixtures("teller")
@@ -154,10 +154,8 @@ class TestWithARealBroker:
         sensor = json.loads(broker.retained("homeassistant/sensor/naproxy_server_web_state/config"))
         assert json.loads(broker.retained(sensor["state_topic"]))["state"] == "awake"
         box.sleep()
-        wait_for(
-            "the change",
-            lambda: '"state": "asleep"' in broker.retained(sensor["state_topic"]),
-        )
+        asleep = '"state": "asleep"'
+        wait_for("the change", lambda: asleep in broker.retained(sensor["state_topic"]))
 
     def test_it_says_goodbye(self, broker: Broker, teller: "subprocess.Popen[bytes]") -> None:
         teller.send_signal(signal.SIGTERM)
