@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import re
 import time
-from pathlib import Path
 from typing import Any
 
 from box import Box, wait_for
@@ -60,22 +57,6 @@ def test_it_says_what_the_server_does_and_why(client: FlaskClient, box: Box) -> 
     assert (found["id"], found["state"], found["why"]) == ("web", "awake", ["It answers."])
 
 
-def test_a_server_that_sleeps_can_be_woken(client: FlaskClient, box: Box) -> None:
-    box.wait(State.AWAKE)
-    box.sleep()
-    assert client.post("/api/servers/web/wake", json={}).status_code == 202
-    box.wait(State.AWAKE)
-
-
-def test_kept_awake_until_a_time_or_naproxy_decides_again(client: FlaskClient, box: Box) -> None:
-    until_s = float(round(time.time()) + 3600)
-    answer = client.post("/api/servers/web/mode", json={"mode": "awake", "until_s": until_s})
-    assert answer.json == {"mode": "awake", "mode_until_s": until_s}
-    assert card(client)["mode_until_s"] == until_s
-    assert client.post("/api/servers/web/mode", json={"mode": "auto"}).status_code == 200
-    assert card(client)["mode"] == "auto"
-
-
 def test_what_the_card_offers_reaches_the_controller(client: FlaskClient, box: Box) -> None:
     wait_for("a look past the box", lambda: box.status()["https"]["sight"] is None, box.log)
     for action in ("arm", "leave", "live"):
@@ -97,13 +78,6 @@ def test_without_a_controller_that_is_said(client: FlaskClient) -> None:
     assert "controller does not run" in answer["error"]
     assert embedded(client)["controller"] is False
     assert client.get("/api/box").json["controller"] is False  # type: ignore[index]
-
-
-def test_a_controller_that_comes_back_is_noticed(client: FlaskClient, box: Box) -> None:
-    box.end()
-    assert said(client)["controller"] is False
-    box.start()
-    assert said(client)["controller"] is True
 
 
 def test_the_page_brings_what_is_now(client: FlaskClient, box: Box) -> None:
@@ -254,26 +228,6 @@ def test_a_meter_that_is_silent_gives_way_to_one_that_is_not() -> None:
     found = now.power("web", meters)
     assert found
     assert found["meter"] == "b"
-
-
-def modules(file: Path, known: set[Path]) -> set[Path]:
-    """Return a script and what it imports."""
-    if file not in known:
-        known.add(file)
-        for name in re.findall(r'from "(\.[^"]+)"', file.read_text()):
-            modules((file.parent / name).resolve(), known)
-    return known
-
-
-def test_an_embedded_page_is_small(client: FlaskClient, app: Flask, box: Box) -> None:
-    static = Path(app.root_path) / "static"
-    scripts = modules(static / "js/kit/shell.js", modules(static / "js/pages/now.js", set()))
-    files = [static / "css/kit.css", static / "vendor/chart.umd.min.js", *scripts]
-    sent = [client.get("/").data, *(file.read_bytes() for file in files)]
-    # Ten, and three for the parts of the page in js/pages/now/: they are preloaded, so they
-    # cost no further round trip.
-    assert len(sent) < 13
-    assert sum(len(gzip.compress(each, 6)) for each in sent) < 150_000
 
 
 def test_times_are_the_boxs_where_the_office_has_no_zone(client: FlaskClient) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -236,25 +235,6 @@ def ended(client: FlaskClient, name: str = "issued") -> Any:
     path = f"/api/certificates/{name}/renew"
     wait_for("its end", lambda: client.get(path).json["state"] != "running")
     return client.get(path).json
-
-
-@pytest.mark.skipif(not shutil.which("uacme"), reason="uacme not installed")
-def test_a_trial_of_what_is_not_configured_says_what_is_wrong_in_a_sentence(
-    box: Box, client: FlaskClient
-) -> None:
-    serve(box)
-    before = box.file.read_bytes()
-    nobody = {"op": "set", "where": "https.acme_directory", "value": "https://127.0.0.1:1/dir"}
-    begun = renew(client, {"staging": True, "changes": [AGREED, nobody, ADDED]})
-    assert begun.status_code == 202, begun.text
-    for language, words in (("en", "The issuer could not"), ("de", "Der Aussteller ist nicht")):
-        speak(client, language)
-        job = ended(client)
-        assert job["state"] == "failed", language
-        assert job["error"]["error"].startswith(words), language
-        assert job["error"]["error"].endswith("."), language
-    assert box.file.read_bytes() == before
-    assert client.get("/api/certificates").json == {"certificates": []}
 
 
 def test_hostile_changes_are_not_even_tried(box: Box, client: FlaskClient) -> None:

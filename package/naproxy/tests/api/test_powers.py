@@ -80,15 +80,6 @@ def test_what_was_measured_is_told_beside_what_is_in_force_and_changes_nothing(b
     assert in_file(box) == {}
 
 
-def test_it_is_used_when_somebody_says_so(box: Box) -> None:
-    commissioned(box, GOOD)
-    assert box.post("power")[0] == 200
-    assert in_file(box) == MEASURED
-    said = box.call("GET", "/v1/servers/web/power")[1]
-    assert (said["in_force"], said["given"]) == (MEASURED, MEASURED)
-    assert box.post("power")[0] == 200  # once more is no quarrel
-
-
 def test_what_somebody_typed_is_not_replaced_until_they_say_so(box: Box) -> None:
     commissioned(box, GOOD)
     typed(box, "on_w = 60.0  # by our plug")

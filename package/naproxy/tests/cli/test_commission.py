@@ -119,22 +119,6 @@ def test_the_first_visitor_is_remembered_over_a_restart(make: Callable[..., Box]
     assert box.status()["armed"] is True
 
 
-def test_a_server_that_does_not_wake_is_not_armed(
-    make: Callable[..., Box],
-) -> None:
-    box = make(attempts=3)
-    box.server.deaf = True
-    done = box.naproxy("commission", "web", "--cycles", "2", *QUICK)
-    assert done.returncode == 1
-    assert "not armed: failed: In round 1 of 2: The box called it 3 times in" in done.stdout
-    assert "naproxy arm web" in box.naproxy("status").stdout
-    box.server.power.unlink(missing_ok=True)
-    box.wait(State.AWAKE)
-    refused = box.naproxy("arm", "web")
-    assert refused.returncode == 1
-    assert str(Reason("server.not_commissioned", server="web")) in refused.stderr
-
-
 @pytest.mark.long
 def test_it_is_left_to_the_server_when_to_sleep(make: Callable[..., Box]) -> None:
     box = make()
@@ -208,6 +192,8 @@ def test_what_never_began_cannot_be_told_or_cancelled(shared: Box) -> None:
     assert (told.returncode, "It was never tested" in told.stderr) == (1, True)
     why = Reason("server.not_commissioned", server="web")
     assert f"does not sleep by itself: {why}" in shared.naproxy("status").stdout
+    armed = shared.naproxy("arm", "web")
+    assert (armed.returncode, str(why) in armed.stderr) == (1, True)
 
 
 def test_the_table_has_watts_and_joules_with_their_intervals() -> None:
