@@ -18,6 +18,7 @@ from naproxy_webui.app import create_app
 from naproxy_webui.auth.guard import Keys
 from naproxy_webui.auth.passwords import Cost
 from naproxy_webui.options import Settings
+from werkzeug.routing import Rule
 
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
@@ -64,6 +65,25 @@ def settings(tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
     started: Box = request.getfixturevalue("started")
     control_socket = str(started.run_dir / "control.sock")
     return replace(made, control_socket=control_socket, data_dir=started.data_dir)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rules() -> Iterator[None]:
+    """Compile what builds the address of a route once for all applications.
+
+    That takes most of the time in which an application is made.
+    """
+    compile_builder, kept = Rule._compile_builder, dict[tuple[str, bool], Any]()
+
+    def builder(rule: Rule, append_unknown: bool = True) -> Any:
+        key = (rule.rule, append_unknown)
+        if rule.defaults or key not in kept:
+            kept[key] = compile_builder(rule, append_unknown)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Rule, "_compile_builder", builder)
+        yield
 
 
 class Compiled(BytecodeCache):
