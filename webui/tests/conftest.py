@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from jinja2.bccache import Bucket
 from naproxy_webui.app import create_app
 from naproxy_webui.auth.guard import Keys
 from naproxy_webui.auth.passwords import Cost
+from naproxy_webui.http import static_files
 from naproxy_webui.options import Settings
 from werkzeug.routing import Rule
 
@@ -68,10 +70,10 @@ def settings(tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def rules() -> Iterator[None]:
-    """Compile what builds the address of a route once for all applications.
+def made_once() -> Iterator[None]:
+    """Do once for all applications what takes most of the time in which one is made.
 
-    That takes most of the time in which an application is made.
+    These are the functions that build the addresses of routes, and the digest of static files.
     """
     compile_builder, kept = Rule._compile_builder, dict[tuple[str, bool], Any]()
 
@@ -83,6 +85,7 @@ def rules() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Rule, "_compile_builder", builder)
+        patched.setattr(static_files, "_version", cache(static_files._version))
         yield
 
 
