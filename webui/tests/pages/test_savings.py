@@ -259,20 +259,6 @@ def test_money_only_with_a_price(client: FlaskClient, past: Past, app: Flask) ->
     assert get(client, view="all")["net_worth"] == {"money": None, "co2_g": None}
 
 
-def test_each_hour_at_its_own_price(client: FlaskClient, past: Past, app: Flask) -> None:
-    every_day = [f"mon-sun {hour:02}:30-{hour:02}:45 0.1" for hour in range(16)]
-    tariff = {"since": "2000-01-01", "price_per_kwh": 0.5, "bands": every_day}
-    known(app, price_per_kwh=0.0, tariff=[tariff])
-    found = get(client, view="all")
-    office = found["assumed"]["office"]
-    assert office["price_changes"]
-    assert 0.1 < office["price_per_kwh"] < 0.5
-    least, most = (found["total"]["always_j"] / 3.6e6 * price for price in (0.1, 0.5))
-    assert least < found["always_worth"]["money"] < most
-    net = found["always_worth"]["money"] - found["used_worth"]["money"]
-    assert found["net_worth"]["money"] == pytest.approx(net - found["box_worth"]["money"])
-
-
 def test_time_before_the_first_price_has_no_money(
     client: FlaskClient, past: Past, app: Flask
 ) -> None:
@@ -283,6 +269,7 @@ def test_time_before_the_first_price_has_no_money(
     found = get(client, view="all")
     midnight = datetime(day.year, day.month, day.day, tzinfo=zurich)
     assert found["priced_since_s"] == midnight.timestamp()
+    assert found["assumed"]["office"]["price_changes"]
     later = found["total"]["always_j"] / 3.6e6 * 0.5
     assert 0 < found["always_worth"]["money"] < later
     known(app, price_per_kwh=0.0, tariff=[{**tariff, "since": "2199-01-01"}])

@@ -18,17 +18,11 @@ from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy_webui.options import Settings
-from naproxy_webui.pages.savings import hindsights as module
 from naproxy_webui.pages.savings.hindsights import KEPT, Hindsights
 from savings_control import Control
 
 PATIENCE_S = 60.0
 SLOW = [sys.executable, "-c", "import time; time.sleep(60)"]
-BOUNDED = (
-    "import os, resource, time\n"
-    "while resource.getrlimit(resource.RLIMIT_AS)[0] < 0 or os.nice(0) < 19: time.sleep(0.01)\n"
-)
-"""A child's limits are set a moment after its start."""
 
 
 @pytest.fixture
@@ -181,18 +175,6 @@ def test_a_child_that_fails_leaves_no_answer(settings: Settings) -> None:
         ended = finish(jobs)
         assert (ended.state, ended.why) == ("failed", "words"), program
         assert jobs.kept("k") is None, program
-
-
-def test_the_child_is_nice_and_bounded(settings: Settings) -> None:
-    program = (
-        f"{BOUNDED}import json\n"
-        "print(json.dumps({'nice': os.nice(0), 'as': resource.getrlimit(resource.RLIMIT_AS)[0]}))"
-    )
-    jobs = worker(settings, program)
-    finish(jobs)
-    kept = jobs.kept("k")
-    assert kept is not None
-    assert kept["answer"] == {"nice": 19, "as": module.LIMITS.memory_bytes}
 
 
 def test_only_some_answers_are_kept(settings: Settings) -> None:

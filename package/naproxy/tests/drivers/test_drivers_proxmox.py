@@ -160,14 +160,6 @@ def test_a_wrong_token_is_told(serve: Serve, tmp_path: Path) -> None:
     assert wake(pve, tmp_path, token_file=wrong) == [str(reason)]
 
 
-def test_which_parameter_is_wrong_is_told(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wake_proxmox, "_choose", lambda _: client.Order("resume", {"fast": 1}))
-    words = "Parameter verification failed. fast: property is not defined in schema"
-    assert wake(serve(), tmp_path) == [str(status(400, words))]
-
-
 def test_a_task_that_fails_is_told_and_one_with_warnings_was_carried_out(
     serve: Serve, tmp_path: Path
 ) -> None:
