@@ -156,13 +156,6 @@ def test_a_state_that_is_not_offered_is_refused_with_its_name(server: Server) ->
     assert "disk is not offered" in str(result.reason)
 
 
-def test_another_key_is_a_failure_that_says_what_to_look_at(server: Server) -> None:
-    result = server.sleep(key_file=secret_file(server.directory, "ab" * 32), answer_s=SLOW_S)
-    assert result.answer is Answer.FAILED
-    assert result.reason == Reason("sleep.agent_silent")
-    assert server.stays_awake()
-
-
 def test_a_forged_answer_is_not_believed(server: Server) -> None:
     with wired(back=altered):
         result = server.sleep(answer_s=SLOW_S)
