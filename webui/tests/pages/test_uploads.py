@@ -52,31 +52,18 @@ def test_pieces_make_the_file(client: FlaskClient, settings: Settings) -> None:
     assert content(settings, upload) == DATA
 
 
-def test_an_upload_goes_on_where_it_broke_off(client: FlaskClient, settings: Settings) -> None:
+def test_an_upload_goes_on_where_it_broke_off_also_after_a_restart(
+    app: Flask, client: FlaskClient, settings: Settings
+) -> None:
     upload = begin(client)
     put(client, upload, 0, DATA[:1000])
+    app.extensions.pop("naproxy_uploads")
+    repeated = put(client, upload, 0, DATA[:1000])
+    assert (repeated.status_code, repeated.json["where"]) == (409, "offset")
     again = client.get(f"/api/uploads/{upload['id']}").json
     assert (again["offset"], again["complete"]) == (1000, False)
     put(client, upload, 1000, DATA[1000 : 1000 + PIECE_BYTES])
     assert content(settings, upload) == DATA[: 1000 + PIECE_BYTES]
-
-
-def test_an_upload_survives_a_restart_of_the_interface(app: Flask, client: FlaskClient) -> None:
-    upload = begin(client)
-    put(client, upload, 0, DATA[:1000])
-    app.extensions.pop("naproxy_uploads")
-    assert client.get(f"/api/uploads/{upload['id']}").json["offset"] == 1000
-
-
-def test_a_repeated_piece_is_refused_as_a_wrong_offset(
-    client: FlaskClient, settings: Settings
-) -> None:
-    upload = begin(client)
-    put(client, upload, 0, DATA[:1000])
-    answer = put(client, upload, 0, DATA[:1000])
-    assert answer.status_code == 409
-    assert answer.json["where"] == "offset"
-    assert content(settings, upload) == DATA[:1000]
 
 
 def test_offsets_that_are_wrong_change_nothing(client: FlaskClient, settings: Settings) -> None:
