@@ -1,5 +1,4 @@
 import math
-import random
 from itertools import pairwise
 
 import pytest
@@ -92,21 +91,6 @@ def test_frames_that_come_late_and_together_keep_their_places() -> None:
     assert sum(s.energy_mj for s in found) == pytest.approx(800_000, abs=1)
     inner = found[2:-2]
     assert all(s.energy_mj == pytest.approx(40_000, rel=0.05) for s in inner)
-
-
-def test_a_tenth_of_the_frames_dropped_costs_no_energy() -> None:
-    """Frames are differences of the device's sums, so the next one has what was dropped."""
-    dice = random.Random(1)
-    kept, waiting = [], 0
-    for t_s, reading in frames(3000, 0.8):
-        waiting += 1
-        if dice.random() > 0.1 or t_s > T + 60.9:
-            span_s = waiting * 0.02
-            kept.append((t_s, Reading(40.0, 0.8 * waiting, span_s, span_s)))
-            waiting = 0
-        assert reading.energy_j == 0.8
-    energy_mj = sum(s.energy_mj for s in gathered(kept, 0.02))
-    assert energy_mj == pytest.approx(3000 * 800 - 1000 * 0.8 * waiting, abs=1)
 
 
 def test_a_clock_that_drifts_leaves_no_gaps() -> None:
