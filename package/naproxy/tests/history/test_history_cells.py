@@ -1,6 +1,7 @@
 """Cells of savings, read from a real history: whole, in parts, with and without a meter."""
 
 import random
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -23,7 +24,7 @@ ASSUMED = Assumptions(POWER, {})
 pytestmark = pytest.mark.usefixtures("watching")
 
 
-def sleep_and_wake(box: Box, *, metered: bool = True) -> None:
+def sleep_and_wake(box: Box) -> None:
     """Some hours of a server that sleeps now and then."""
     chosen = random.Random(1)
     before = State.UNKNOWN
@@ -32,8 +33,19 @@ def sleep_and_wake(box: Box, *, metered: bool = True) -> None:
         for state in (State.AWAKE, State.ASLEEP):
             box.journal.transition("web", before, state, own_words("x"))
             minutes = min(left, chosen.randrange(10, 50))
-            live(box, state, minutes, metered=metered)
+            live(box, state, minutes)
             before, left = state, left - minutes
+
+
+@pytest.fixture(scope="module")
+def slept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    """Those hours, for tests that only read."""
+    made = Box(tmp_path_factory.mktemp("slept"))
+    made.history.watch(["web"])
+    sleep_and_wake(made)
+    made.history.flush()
+    yield made
+    made.stop()
 
 
 def sums(box: Box, source: Source, from_s: int, to_s: int) -> Saved:
@@ -48,12 +60,11 @@ def now_s(box: Box) -> int:
     return int(box.wall_s) // 60 * 60
 
 
-def test_a_range_saves_what_its_parts_save(box: Box) -> None:
-    sleep_and_wake(box)
-    from_s, to_s = HOUR_S - 600, now_s(box)
-    whole = sums(box, WEB, from_s, to_s)
+def test_a_range_saves_what_its_parts_save(slept: Box) -> None:
+    from_s, to_s = HOUR_S - 600, now_s(slept)
+    whole = sums(slept, WEB, from_s, to_s)
     cuts = [from_s, HOUR_S + 1860, HOUR_S + 3600, HOUR_S + 5 * 3600 + 60, to_s]
-    parts = total(sums(box, WEB, a, b) for a, b in pairwise(cuts))
+    parts = total(sums(slept, WEB, a, b) for a, b in pairwise(cuts))
     assert whole.gross_j == pytest.approx(parts.gross_j)
     assert whole.net_j == pytest.approx(parts.net_j)
     assert whole.measured_s == pytest.approx(parts.measured_s)
@@ -61,11 +72,10 @@ def test_a_range_saves_what_its_parts_save(box: Box) -> None:
 
 
 def test_measured_energy_is_the_meters_own_and_without_a_meter_states_say_nearly_the_same(
-    box: Box,
+    slept: Box,
 ) -> None:
-    sleep_and_wake(box)
-    measured, modelled = (sums(box, source, HOUR_S, now_s(box)) for source in (WEB, NO_METER))
-    assert measured.measured_j == pytest.approx(box.energy("minutes") / 1000)
+    measured, modelled = (sums(slept, source, HOUR_S, now_s(slept)) for source in (WEB, NO_METER))
+    assert measured.measured_j == pytest.approx(slept.energy("minutes") / 1000)
     assert (measured.measured_s, measured.modelled_s) == (HOURS * 3600, 0)
     assert modelled.measured_s == 0
     switched_j = POWER.switch_j * modelled.switches
@@ -106,9 +116,7 @@ def test_savings_stay_when_transitions_and_minutes_are_gone(box: Box) -> None:
     assert sums(box, NO_METER, HOUR_S, end_s).gross_j == pytest.approx(without.gross_j, rel=1e-3)
 
 
-def test_mean_power_of_a_state_is_measured_in_its_middle(box: Box) -> None:
-    sleep_and_wake(box)
-    box.history.flush()
+def test_mean_power_of_a_state_is_measured_in_its_middle(slept: Box) -> None:
     for source, state, mean in (
         (WEB, "awake", 43.0),
         (WEB, "asleep", 2.0),
@@ -116,16 +124,14 @@ def test_mean_power_of_a_state_is_measured_in_its_middle(box: Box) -> None:
         (NO_METER, "awake", None),
     ):
         expected = mean and pytest.approx(mean)
-        assert answer(box, mean_w, source, state, box.wall_s) == expected, (source, state)
+        assert answer(slept, mean_w, source, state, slept.wall_s) == expected, (source, state)
 
 
-def test_an_hour_in_which_a_price_changes_is_minutes_with_the_same_sums(box: Box) -> None:
-    sleep_and_wake(box)
-    box.history.flush()
-    asked = WEB, HOUR_S, now_s(box) // 3600 * 3600
-    hours = answer(box, cells, *asked)
+def test_an_hour_in_which_a_price_changes_is_minutes_with_the_same_sums(slept: Box) -> None:
+    asked = WEB, HOUR_S, now_s(slept) // 3600 * 3600
+    hours = answer(slept, cells, *asked)
     half_past = next(c.t_s for c in hours if c.length_s == 3600) + 1800
-    fine = answer(box, cells, *asked, lambda a, b: a < half_past < b)
+    fine = answer(slept, cells, *asked, lambda a, b: a < half_past < b)
     assert len(fine) == len(hours) + 59
     assert half_past in [c.t_s for c in fine]
     fine_j, hours_j = (total(saved(c, ASSUMED) for c in found).net_j for found in (fine, hours))

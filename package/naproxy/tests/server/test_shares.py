@@ -509,7 +509,7 @@ def alone(visits: list[Doing], idle_s: float) -> float:
 
 
 STRATEGIES: Final = {
-    "a silent tunnel": [(1.0, False, WEEK_S)],
+    "a silent tunnel": [(5.0, False, WEEK_S)],
     "a silent tunnel, opened anew": [(30.0, False, 3600.0)],
     "a byte every 3 s as a robot": [(3.0, True, 4.0)],
     "a robot's POST in bytes, and again": [(58.0, True, 57.0)],
