@@ -168,14 +168,6 @@ async def test_a_visitor_in_flight_keeps_it_awake_when_a_spender_is_over(server:
     assert server.inhibitors() == ["server.connections"]
 
 
-async def test_wakes_for_robots_are_on_the_share_of_all_robots(server: Awake) -> None:
-    for number in range(10):
-        assert not server.shares.robots_over
-        server.woken_by(Party(10 + number, 110 + number, robot=True), Outcome.HELD)
-    server.sleeps()
-    assert server.shares.robots_over
-
-
 async def test_a_robot_that_found_it_awake_is_nobody_the_server_waits_for(server: Awake) -> None:
     server.asks(VISITOR)
     server.passes(100)

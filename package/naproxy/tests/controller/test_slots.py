@@ -260,12 +260,6 @@ def test_paths_that_mean_work_are_rules_behind_the_offices(shared: page.Page) ->
     ]
 
 
-def test_a_page_without_servers_is_not_set_up(shared: page.Page) -> None:
-    write(shared, loaded("web"))
-    assert write(shared, config.parse("")) == {}
-    assert shared.layout.nservers == 0
-
-
 def test_how_long_paths_are_kept_stands_behind_the_other_rules(shared: page.Page) -> None:
     kept = (
         '[[cache_rule]]\npath = "/images/"\nkeep_s = 86400\n'

@@ -5,7 +5,7 @@ from history_box import second
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.core.reading import PowerSample
-from naproxy.history.block import Span, merge, pack, unpack
+from naproxy.history.block import merge, pack, unpack
 
 MINUTE_S = 1_000_020
 
@@ -68,9 +68,3 @@ def test_energy_and_coverage_are_sums_however_the_parts_are_grouped(
 def test_the_mean_is_by_what_is_covered_not_by_the_number_of_readings() -> None:
     parts = [second(0, 100, count=1, covered_ms=900), second(1, 200, count=99, covered_ms=100)]
     assert merge(parts).mean_mw == 110
-
-
-def test_energy_is_that_of_the_meter_not_mean_times_time() -> None:
-    assert merge([second(0, 1000, energy_mj=7), second(1, 1000, energy_mj=8)]) == Span(
-        count=100, mean_mw=1000, min_mw=600, max_mw=1400, energy_mj=15, covered_ms=2000
-    )

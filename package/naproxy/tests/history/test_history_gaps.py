@@ -168,7 +168,3 @@ def test_a_damaged_block_has_no_requests(box: Box) -> None:
         passes(box, 1200)
     box.journal.store.execute("UPDATE request_blocks SET block = X'0199'")
     assert buckets(answer(box, gaps.histogram, "web", MIDNIGHT_S, box.wall_s)) == {}
-
-
-def test_a_server_that_never_was_has_no_gaps(box: Box) -> None:
-    assert answer(box, gaps.histogram, "shop", 0, box.wall_s) == Gaps()

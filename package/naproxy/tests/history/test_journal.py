@@ -179,12 +179,6 @@ def test_where_nothing_can_be_written_it_goes_on_in_memory(tmp_path: Path, said:
     assert "memory" in said[0]
 
 
-def test_another_reader_sees_what_is_written(journal: Journal, tmp_path: Path) -> None:
-    journal.transition("web", State.AWAKE, State.ASLEEP, IDLE)
-    with closing(sqlite3.connect(f"file:{tmp_path / FILE}?mode=ro", uri=True)) as reader:
-        assert reader.execute("SELECT count(*) FROM transitions").fetchone() == (1,)
-
-
 def test_what_is_new_is_found_without_reading_all(journal: Journal, clock: Clock) -> None:
     def fill(db: sqlite3.Connection) -> None:
         for _ in range(3000):

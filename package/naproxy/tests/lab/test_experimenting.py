@@ -5,7 +5,6 @@ import csv
 import io
 import math
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -208,11 +207,6 @@ def test_a_silent_meter_is_not_waited_for_for_ever() -> None:
 
 
 # Commands: real processes
-
-
-def test_a_command_is_run_and_its_output_kept() -> None:
-    done = asyncio.run(experimenting.execute([sys.executable, "-c", "print('did 7')"]))
-    assert done == "did 7\n"
 
 
 def test_a_command_that_fails_ends_it_all_and_says_why() -> None:

@@ -175,13 +175,6 @@ def test_where_no_timeout_keeps_the_promise_none_is_compared(box: Box) -> None:
     assert found["always"]["energy_j"] == pytest.approx(40.0 * (to_s - from_s))
 
 
-def test_another_server_changes_what_is_saved(box: Box) -> None:
-    live(box, 30, random.Random(9))
-    slow, fast = answered(box, wake_s=60.0), answered(box, wake_s=0.2)
-    assert row(slow, "bound-reactive")["saving_gross"] < row(fast, "bound-reactive")["saving_gross"]
-    assert row(slow, "timeout-5m")["delay_mean_s"] > row(fast, "timeout-5m")["delay_mean_s"]
-
-
 def test_a_pause_is_not_taken_for_a_quiet_time(box: Box) -> None:
     live(box, 5, random.Random(1))
     box.stop()

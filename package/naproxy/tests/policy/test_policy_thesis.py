@@ -41,10 +41,6 @@ def fed_by_minutes(**changes: float) -> Thesis:
     return fed([60.0 * n for n in range(20)], **changes)
 
 
-def test_the_break_even_gap_is_that_of_table_4_2() -> None:
-    assert thesis().break_even_s == pytest.approx(170.7 / 41.7)
-
-
 def test_the_expected_gap_is_the_mean_over_ten_with_the_open_one() -> None:
     made = fed([float(t) for t in range(0, 130, 10)])
     assert made.expected_gap_s(START_S + 120) == pytest.approx(9.0)

@@ -68,21 +68,10 @@ def test_visitors_past_the_box_keep_it_awake_whatever_was_proven() -> None:
         assert made.why_not is None, known
 
 
-def test_a_server_that_nobody_has_looked_at_is_not_armed() -> None:
-    assert Arming("web", trusted=True).why_not == Reason("server.not_looked")
-
-
 def test_that_it_did_not_wake_is_told_before_who_comes_past_the_box() -> None:
     made = arming(sight=Reason("server.not_looked"))
     made.trip(SILENT)
     assert made.why_not == Reason("server.tripped", why=SILENT, server="web")
-
-
-def test_a_proof_of_another_card_is_none() -> None:
-    made = arming()
-    made.prove()
-    made.subject = "02:00:00:00:00:02 ssh etherwake"
-    assert made.why_not == Reason("server.commissioned_otherwise", server="web")
 
 
 def test_a_failed_wake_keeps_it_awake_for_the_first_reason_until_a_person_resets_it() -> None:

@@ -17,10 +17,6 @@ def seen(*days: int, through: int = 0) -> Around:
     return around
 
 
-def test_nobody_was_seen_at_first() -> None:
-    assert (Around().on(DAY), Around().total, Around().blind(DAY)) == (0, 0, None)
-
-
 def test_who_is_still_connected_is_no_new_visit_and_who_is_back_after_half_an_hour_is() -> None:
     around = Around()
     for t_s, number in ((0.0, 2), (60.0, 3), (120.0, 1), (180.0, 2)):

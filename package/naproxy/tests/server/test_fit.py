@@ -24,13 +24,6 @@ def test_without_noise_the_fit_is_exact() -> None:
     assert found.residual_j == pytest.approx(0, abs=1e-6)
 
 
-def test_the_order_of_the_runs_does_not_matter() -> None:
-    noisy = runs(error_j=5)
-    there, back = fit(noisy), fit(noisy[::-1])
-    assert there.switch_j.value == pytest.approx(back.switch_j.value)
-    assert there.switch_j.low == pytest.approx(back.switch_j.low)
-
-
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 def test_intervals_cover_the_truth_as_often_as_they_say(confidence: float) -> None:
     trials = 1000

@@ -163,22 +163,16 @@ def test_neither_the_box_nor_the_server_itself_keeps_it_awake(tmp_path: Path) ->
     assert dict(zip(cases, said, strict=True)) == {case: [ASLEEP] for case in cases}
 
 
-def test_who_is_connected_past_the_box_keeps_it_awake(tmp_path: Path) -> None:
-    v4, v6, mapped = "192.0.2.10", "[2001:db8::10]", "[::ffff:192.0.2.10]"
-    cases = {
-        (port, peer): f"{port} 192.0.2.2:{port} {peer}:50000"
-        for port in (80, 443)
-        for peer in (v4, v6, mapped)
-    }
-    said = answers(tmp_path, [connected(rows) for rows in cases.values()])
-    expected = {(port, peer): [f"around {port} 1", "exit 1"] for port, peer in cases}
-    assert dict(zip(cases, said, strict=True)) == expected
-
-
-def test_one_visitor_with_many_connections_past_the_box_is_one(tmp_path: Path) -> None:
+def test_visitors_who_come_past_the_box_are_counted_and_keep_it_awake(tmp_path: Path) -> None:
     peers = ("192.0.2.10:1", "192.0.2.10:2", "192.0.2.1:3", "192.0.2.11:4")
-    rows = "\n".join(f"443 192.0.2.2:443 {peer}" for peer in peers)
-    assert answers(tmp_path, [connected(rows)]) == [["around 443 2", "exit 1"]]
+    cases = {
+        f"{port} 192.0.2.2:{port} {peer}:50000": f"around {port} 1"
+        for port in (80, 443)
+        for peer in ("192.0.2.10", "[2001:db8::10]", "[::ffff:192.0.2.10]")
+    }
+    cases["\n".join(f"443 192.0.2.2:443 {peer}" for peer in peers)] = "around 443 2"
+    said = answers(tmp_path, [connected(rows) for rows in cases])
+    assert dict(zip(cases, said, strict=True)) == {k: [v, "exit 1"] for k, v in cases.items()}
 
 
 def test_who_has_a_shared_folder_open_keeps_it_awake(tmp_path: Path) -> None:
@@ -497,25 +491,15 @@ def test_a_folder_that_a_shell_would_read_gets_no_script(tmp_path: Path) -> None
         assert not (tmp_path / "etc-box").exists(), folder
 
 
-GPUS = """
-cat >/usr/local/bin/nvidia-smi <<'X'
-#!/bin/sh
-printf '%s'; exit %d
-X
-chmod 755 /usr/local/bin/nvidia-smi
-export SSH_CLIENT="192.0.2.1 40000 22"
-/usr/local/bin/naproxy-sleep || echo "exit $?"
-"""
-
-
 def test_a_graphics_processor_that_computes_keeps_it_awake(tmp_path: Path) -> None:
-    for said, code, shown in (
-        (r"0, 3\n1, 97\n", 0, ["GPU nvidia1 is 97 % busy", "exit 1"]),
-        (r"0, 3\n1, [N/A]\n", 0, [ASLEEP]),
-        (r"No devices were found\n", 6, [ASLEEP]),
-        ("failed", 9, ["the gpus cannot be read: nvidia-smi: failed", "exit 1"]),
-    ):
-        folder = tmp_path / str(code) / str(len(shown))
-        folder.mkdir(parents=True)
-        assert pasted(folder, GPUS % (said, code))[1:] == shown, said
-    assert busy.reason("GPU nvidia1 is 97 % busy").code == "sleep.busy_gpu"
+    busy_gpu = "GPU nvidia1 is 97 % busy"
+    cases = {
+        (r"0, 3\n1, 97\n", 0): [busy_gpu, "exit 1"],
+        (r"0, 3\n1, [N/A]\n", 0): [ASLEEP],
+        (r"No devices were found\n", 6): [ASLEEP],
+        ("failed", 9): ["the gpus cannot be read: nvidia-smi: failed", "exit 1"],
+    }
+    tools = [program("nvidia-smi", f"printf '{text}'; exit {code}") for text, code in cases]
+    said = answers(tmp_path, [CLIENT.format("192.0.2.1") + each for each in tools])
+    assert dict(zip(cases, said, strict=True)) == cases
+    assert busy.reason(busy_gpu).code == "sleep.busy_gpu"
