@@ -33,20 +33,14 @@ def entry(state: str) -> list[str]:
     return [f"192.0.2.7 dev v0 lladdr {MAC} {state}"]
 
 
-def test_the_address_in_use_is_kept() -> None:
-    assert in_a_namespace(known("reachable"), "n.keep()") == entry("PERMANENT")
-
-
-def test_a_released_address_is_the_kernels_to_verify() -> None:
-    assert in_a_namespace(known("reachable"), "n.keep(); n.release()") == entry("STALE")
-
-
-def test_an_unknown_address_is_not_invented() -> None:
-    assert in_a_namespace("", "n.keep(); n.release()") == []
-
-
-def test_an_entry_made_by_hand_is_left_alone() -> None:
-    assert in_a_namespace(known("permanent"), "n.keep(); n.release()") == entry("PERMANENT")
+def test_an_address_is_kept_while_in_use_and_nothing_else_is_changed() -> None:
+    for before, calls, after in (
+        (known("reachable"), "n.keep()", entry("PERMANENT")),
+        (known("reachable"), "n.keep(); n.release()", entry("STALE")),  # the kernel's to verify
+        ("", "n.keep(); n.release()", []),
+        (known("permanent"), "n.keep(); n.release()", entry("PERMANENT")),  # made by hand
+    ):
+        assert in_a_namespace(before, calls) == after, (before, calls)
 
 
 def test_in_trouble_the_address_is_asked_for_anew() -> None:

@@ -31,6 +31,7 @@ from naproxy.core.reason import Reason, own_words
 from naproxy.core.schema import ConfigError
 from naproxy.history.tables import FILE
 from naproxy.notify import bars, figures, sender
+from naproxy.notify.channels import telegram
 from naproxy.notify.events import METER_S, Condition, Notice, Watch, conditions
 from naproxy.notify.letter import letter, report
 from naproxy.notify.notifier import Notifier
@@ -313,8 +314,9 @@ def test_without_starttls_nothing_is_sent_in_clear() -> None:
 
 
 @pytest.fixture
-def receiver() -> Iterator[WebServer]:
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebServer]:
     server = WebServer()
+    monkeypatch.setattr(telegram, "SERVER", server.url)
     with serving(server):
         yield server
 
@@ -348,6 +350,56 @@ def test_a_webhook_that_refuses_or_leads_elsewhere_has_not_arrived(receiver: Web
     problem = post("http://127.0.0.1:9/secret")
     assert problem is not None
     assert "secret" not in str(problem), "nobody there is said without the address"
+
+
+# Telegram and Matrix were made from the services' documentation; docs/notify.md says what was
+# tried with real ones.
+
+TOKEN = "123456:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+TELEGRAM = {"telegram_chat": "-100123", "telegram_token": TOKEN}
+
+
+def test_telegram_gets_the_text_for_the_chat(receiver: WebServer) -> None:
+    assert sent("telegram", TELEGRAM, text="Why.\n") is None
+    [(path, head)], [(method, body)] = receiver.asked, receiver.sent
+    assert (method, path) == ("POST", f"/bot{TOKEN}/sendMessage")
+    assert "authorization" not in head
+    assert json.loads(body) == {"chat_id": "-100123", "text": "T\n\nWhy.\n"}
+
+
+def test_telegram_gets_no_more_than_a_message_may_have(receiver: WebServer) -> None:
+    assert sent("telegram", TELEGRAM, text="x" * 5000) is None
+    assert len(json.loads(receiver.sent[0][1])["text"]) == 4096
+
+
+def test_a_telegram_that_is_not_there_is_said_without_the_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(telegram, "SERVER", "http://127.0.0.1:9")
+    problem = sent("telegram", TELEGRAM)
+    assert problem is not None
+    assert TOKEN not in str(problem)
+
+
+def matrix(server: WebServer, text: str) -> None:
+    settings = {"matrix_server": f"{server.url}/", "matrix_room": "!abc/ö:example.org"}
+    assert sent("matrix", settings | {"matrix_token": "syt_x"}, text=text) is None
+
+
+def test_matrix_gets_the_text_for_the_room_with_the_token(receiver: WebServer) -> None:
+    matrix(receiver, "Why.\n")
+    [(path, head)], [(method, body)] = receiver.asked, receiver.sent
+    room = "/_matrix/client/v3/rooms/%21abc%2F%C3%B6%3Aexample.org/send/m.room.message/"
+    assert (method, path[: len(room)]) == ("PUT", room)
+    assert head["authorization"] == "Bearer syt_x"
+    assert json.loads(body) == {"msgtype": "m.text", "body": "T\n\nWhy.\n"}
+
+
+def test_matrix_takes_a_letter_that_is_sent_again_for_the_same(receiver: WebServer) -> None:
+    for text in ("one", "one", "two"):
+        matrix(receiver, text)
+    first, again, other = (path for path, _ in receiver.asked)
+    assert first == again != other
 
 
 # All of it
@@ -549,6 +601,9 @@ def test_a_test_says_what_became_of_each_way_and_is_refused_without_one(tmp_path
         asyncio.run(Box(tmp_path, "").notifier._test())
 
 
+MATRIX = 'matrix_server = "https://matrix.org"\n'
+
+
 def test_settings_that_cannot_be_meant_are_refused() -> None:
     for text, where in (
         ('mail_to = ["a@b.example"]', "notify.smtp_host"),
@@ -560,7 +615,15 @@ def test_settings_that_cannot_be_meant_are_refused() -> None:
         ('ntfy = "https://ntfy.example.org"', "notify.ntfy"),
         ('quiet = ["night"]', "notify.quiet"),
         ('events = ["everything"]', "notify.events"),
+        (f'telegram_chat = "Mona"\ntelegram_token = "{TOKEN}"', "notify.telegram_chat"),
+        ('telegram_chat = "1"', "notify.telegram_token"),
+        ('telegram_chat = "1"\ntelegram_token = "1/../x"', "notify.telegram_token"),
+        ('matrix_server = "matrix.org"', "notify.matrix_server"),
+        (f'{MATRIX}matrix_room = "#office:x"', "notify.matrix_room"),
+        (f'{MATRIX}matrix_room = "!x:y"', "notify.matrix_token"),
+        (f'{MATRIX}matrix_token = "x"', "notify.matrix_room"),
     ):
         with pytest.raises(ConfigError) as refused:
             config.look(f"[notify]\n{text}\n")
-        assert refused.value.problems[0].where.startswith(where), text
+        places = [problem.where.split("[")[0] for problem in refused.value.problems]
+        assert places == [where], text
