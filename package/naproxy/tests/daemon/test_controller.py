@@ -154,18 +154,6 @@ def test_an_orderly_stop_is_seen_at_once(box: Box) -> None:
     assert box.record().state == State.UNKNOWN
 
 
-def test_killed_while_asleep_it_finds_the_server_asleep_and_keeps_the_counters(box: Box) -> None:
-    box.sleep()
-    box.record().requests[0][0] = 41
-    assert box.end(signal.SIGKILL) == -signal.SIGKILL
-    box.start()
-    box.wait(State.ASLEEP)
-    assert box.server.packets == 0
-    assert box.status()["counters"]["requests"]["person"]["hit"] == 41
-    box.ask_for_wake()
-    box.wait(State.AWAKE)
-
-
 def test_the_journal_tells_a_cut_off_wake(box: Box) -> None:
     box.sleep()
     box.server.deaf = True

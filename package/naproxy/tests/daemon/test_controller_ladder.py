@@ -14,7 +14,6 @@ class Ear:
 
     def __init__(self) -> None:
         self.box: Box | None = None
-        self.packets = 0
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
@@ -23,7 +22,6 @@ class Ear:
     def _listen(self) -> None:
         while data := self._socket.recv(2000):
             if data.startswith(b"\xff" * 6 + bytes.fromhex(MAC.replace(":", ""))) and self.box:
-                self.packets += 1
                 self.box.server.power.unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -36,21 +34,6 @@ def ear() -> Iterator[Ear]:
     made = Ear()
     yield made
     made.close()
-
-
-@pytest.fixture
-def climb(make: Callable[..., Box], ear: Ear) -> Callable[[str], Box]:
-    """Start a box that packets on the wire do not wake, with these rungs."""
-
-    def start(rungs: str) -> Box:
-        box = make(attempts=3)
-        box.server.deaf = True
-        ear.box = box
-        box.file.write_text(box.file.read_text() + rungs)
-        box.start().wait(State.AWAKE)
-        return box
-
-    return start
 
 
 def udp(ear: Ear) -> str:
@@ -69,8 +52,11 @@ def cycle(box: Box) -> int:
     return box.server.packets - before
 
 
-def test_after_three_packets_the_next_rung_wakes_it(climb: Callable[[str], Box], ear: Ear) -> None:
-    box = climb(udp(ear))
+def test_after_three_packets_the_next_rung_wakes_it(make: Callable[..., Box], ear: Ear) -> None:
+    box = ear.box = make(attempts=3)
+    box.server.deaf = True
+    box.file.write_text(box.file.read_text() + udp(ear))
+    box.start().wait(State.AWAKE)
     assert "in vain" not in box.naproxy("status").stdout
     assert cycle(box) == 3
     assert "etherwake did not wake it; the box now tries udp: It is not up yet" in box.log()
@@ -81,20 +67,8 @@ def test_after_three_packets_the_next_rung_wakes_it(climb: Callable[[str], Box],
     assert "woken by udp; in vain of late: etherwake" in box.naproxy("status").stdout
 
 
-@pytest.mark.long
-def test_a_wake_begins_with_what_worked_last(climb: Callable[[str], Box], ear: Ear) -> None:
-    box = climb(udp(ear))
-    cycle(box)
-    assert cycle(box) == 0
-    box.end()
-    box.start().wait(State.AWAKE)
-    assert cycle(box) == 0
-    assert ear.packets == 3
-
-
 def test_a_rung_that_fails_is_passed_over_and_said(make: Callable[..., Box], ear: Ear) -> None:
-    box = make(attempts=3)
-    ear.box = box
+    box = ear.box = make(attempts=3)
     broken = '[[server.wake]]\ndriver = "gpio"\nchip = "gpiochip99"\nline = 1\n'
     text = box.file.read_text().replace("[[server.wake]]\nspacing_s = 0.2\nattempts = 3\n", broken)
     box.file.write_text(text + udp(ear))

@@ -389,12 +389,10 @@ def test_requests_are_sent_when_due_not_after_the_answer_before() -> None:
 
 def test_many_are_held_at_once() -> None:
     # Both ends are in this process, and the usual limit is 1,024 open files.
-    held: list[asyncio.StreamWriter] = []
+    all_here = asyncio.Barrier(300)
 
     async def hold(_: Request, writer: asyncio.StreamWriter) -> None:
-        held.append(writer)
-        while len(held) < 300:
-            await asyncio.sleep(0.01)
+        await all_here.wait()
         writer.write(OK)
 
     visits = replaying(hold, planned(*[0.0] * 300))

@@ -244,7 +244,7 @@ def test_what_is_not_whole_or_no_such_thing_is_said_to_be_unreadable() -> None:
         raise AssertionError(number, wrong[:80])
 
 
-@given(st.lists(st.text(max_size=80), max_size=20))
+@given(st.lists(st.text(max_size=60), max_size=8))
 def test_whatever_it_tells_is_read_or_refused(lines: list[str]) -> None:
     try:
         found = told(*lines, "crontab /etc/cron.d/x", *(f"|{line}" for line in lines))
