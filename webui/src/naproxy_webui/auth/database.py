@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import sys
@@ -80,3 +81,8 @@ def _check(db: sqlite3.Connection) -> None:
     (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if said != "ok":
         raise sqlite3.DatabaseError(said)
+
+
+def hashed(secret: str) -> bytes:
+    """Return what is kept of a long random secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from naproxy_webui.auth.database import Database
+from naproxy_webui.auth.database import Database, hashed
 
 IDLE_S: Final = 12 * 3600.0
 ABSOLUTE_S: Final = 7 * 86400.0
@@ -78,7 +77,7 @@ class Sessions:
                 "INSERT INTO sessions (hash, user, csrf, created_s, seen_s, address, agent)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
-                    *(_hash(secret), user, secrets.token_urlsafe(24), now_s, now_s),
+                    *(hashed(secret), user, secrets.token_urlsafe(24), now_s, now_s),
                     *(address[:64], _printable(agent)[:200]),
                 ),
             )
@@ -88,7 +87,7 @@ class Sessions:
 
     def find(self, secret: str) -> Session | None:
         """Return the session of a cookie if it is not over."""
-        row = self._db.row(f"{_SELECT} WHERE hash = ?", _hash(secret))
+        row = self._db.row(f"{_SELECT} WHERE hash = ?", hashed(secret))
         if row is None:
             return None
         session, now_s = Session(*row), self.clock()
@@ -128,10 +127,6 @@ _DELETE_OVER: Final = f"DELETE FROM sessions WHERE {_OVER}"
 
 def _over(now_s: float) -> tuple[float, float]:
     return now_s - ABSOLUTE_S, now_s - IDLE_S
-
-
-def _hash(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def _printable(text: str) -> str:

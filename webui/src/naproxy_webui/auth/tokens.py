@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from naproxy_webui.auth.database import Database
+from naproxy_webui.auth.database import Database, hashed
 from naproxy_webui.auth.users import User
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.i18n.texts import t
@@ -74,7 +73,7 @@ class Tokens:
                 raise ApiError(HTTPStatus.CONFLICT, words)
             made = db.execute(
                 "INSERT INTO tokens (user, name, scope, hash, created_s) VALUES (?, ?, ?, ?, ?)",
-                (user.id, name, scope, _hash(secret), self._clock()),
+                (user.id, name, scope, hashed(secret), self._clock()),
             )
         row = self._db.row(f"{_SELECT} WHERE id = ?", made.lastrowid)
         assert row
@@ -83,7 +82,7 @@ class Tokens:
     def find(self, secret: str) -> Token | None:
         """Return the token that has this secret, and note that it was used."""
         # Found by its hash, so that how long it takes says nothing of the secret.
-        row = self._db.row(f"{_SELECT} WHERE hash = ?", _hash(secret))
+        row = self._db.row(f"{_SELECT} WHERE hash = ?", hashed(secret))
         if row is None:
             return None
         token, now_s = Token(*row), self._clock()
@@ -98,7 +97,3 @@ class Tokens:
 
 
 _SELECT: Final = "SELECT id, user, name, scope, created_s, used_s FROM tokens"
-
-
-def _hash(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

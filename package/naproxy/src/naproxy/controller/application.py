@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from naproxy import __version__
+from naproxy.core.names import in_url
 from naproxy.core.reason import Reason
 from naproxy.core.wire import Web, exchange, reach, status_of
 from naproxy.server.application import busy
@@ -43,9 +44,8 @@ class Application:
 
     async def _ask(self, path: str) -> bytes:
         """Return the whole answer, or a byte too many. By HTTP/1.0: it comes in one piece."""
-        host = f"[{self._web.address}]" if ":" in self._web.address else self._web.address
         request = (
-            f"GET {path} HTTP/1.0\r\nHost: {self._web.name or host}\r\n"
+            f"GET {path} HTTP/1.0\r\nHost: {self._web.name or in_url(self._web.address)}\r\n"
             f"User-Agent: naproxy/{__version__} (busy?)\r\nAccept: */*\r\n\r\n"
         ).encode()
         return await exchange(await reach(self._web), request, most_bytes=_MOST_BYTES + 1)

@@ -15,14 +15,14 @@ import re
 import ssl
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from naproxy import __version__
 from naproxy.config.document import Server, target_of
-from naproxy.core.names import ascii_site, covers
+from naproxy.core.names import ascii_site, in_url, is_one
 from naproxy.core.processes import printed
 from naproxy.core.wire import MOST_BYTES, Streams, Web, anybody, exchange, reach, status_of
 from naproxy.server.sight import HTTPS_PORT, Led, Look, Shown
@@ -134,7 +134,7 @@ class _Looking:
         self._wire = wire
         sites = [ascii_site(host) for host in server.hosts]
         self._names = tuple(dict.fromkeys(_asked(site) for site in sites))
-        self.asked: Sequence[str] = self._names or (_literal(server.address),)
+        self.asked: Sequence[str] = self._names or (in_url(server.address),)
         self._sites = set(sites) or {server.address}
         self._own = {*sites, server.address}
         self._turn = asyncio.Semaphore(AT_ONCE)
@@ -194,7 +194,7 @@ class _Looking:
             if not (to := _location(answer)):
                 return _Followed()
             target = _target(to)
-            own = not target.host or _is_one(target.host, self._own)
+            own = not target.host or is_one(target.host, self._own)
             led = Led(
                 name,
                 _cut(target.shown),
@@ -206,7 +206,7 @@ class _Looking:
             )
             if not self._comes_back(target, through_proxy=through_proxy):
                 return _Followed(led)
-            host, path = _literal(target.host) or host, target.path
+            host, path = in_url(target.host) or host, target.path
         # In a circle. By HTTP, nobody comes past the box by it; nor if the server knows of HTTPS.
         not_believed = led and led.https and not self._server.by_https
         return _Followed(led if not_believed else None)
@@ -215,7 +215,7 @@ class _Looking:
         """Would the visitor come to the box again, by what he came by?"""
         if not target.host:
             return not target.https  # else it could not be read
-        if not _is_one(target.host, self._sites):
+        if not is_one(target.host, self._sites):
             return False
         if self._server.by_https:
             port = HTTPS_PORT if through_proxy else 80
@@ -262,10 +262,6 @@ def _asked(site: str) -> str:
     return site.replace("*.", _SAMPLE, 1) if site.startswith("*.") else site
 
 
-def _is_one(name: str, sites: Collection[str]) -> bool:
-    return any(covers(site, name) for site in sites)
-
-
 def _location(answer: bytes) -> str:
     """Return where an answer leads; nothing if it does not."""
     if status_of(answer) not in _LEADS:
@@ -290,7 +286,7 @@ class _Target:
     @property
     def shown(self) -> str:
         port = f":{self.port}" if self.port else ""
-        return f"{'https' if self.https else 'http'}://{_literal(self.host)}{port}"
+        return f"{'https' if self.https else 'http'}://{in_url(self.host)}{port}"
 
 
 def _target(to: str) -> _Target:
@@ -308,10 +304,6 @@ def _target(to: str) -> _Target:
 def _printable(text: str) -> str:
     """Return it without anything that could end a line."""
     return re.sub(r"[^!-~]", "", text)
-
-
-def _literal(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _cut(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from naproxy.core.reason import Reason, WrongError
@@ -76,3 +76,13 @@ def covers(site: str, name: str) -> bool:
     """Is `name` this site's, where both are as `ascii_site` has them? RFC 6125, 6.4.3."""
     _, dot, rest = name.partition(".")
     return name == site or (site.startswith(_BELOW) and bool(dot) and rest == site[len(_BELOW) :])
+
+
+def is_one(name: str, sites: Iterable[str]) -> bool:
+    """Does one of these sites cover the name?"""
+    return any(covers(site, name) for site in sites)
+
+
+def in_url(host: str) -> str:
+    """Return a name or an address as a URL and a Host header have it (RFC 3986, 3.2.2)."""
+    return f"[{host}]" if ":" in host else host

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from naproxy.core.names import ascii_site, covers, shortly
+from naproxy.core.names import ascii_site, is_one, shortly
 from naproxy.core.reason import Reason
 
 HTTPS_PORT: Final = 443
@@ -117,7 +117,7 @@ def blind(
 
 def _around(mode: str, sites: Mapping[str, str], served: Collection[str]) -> Reason | None:
     """Return what is wrong if somebody answers by HTTPS."""
-    missing = [host for site, host in sites.items() if not _is_one(site, served)]
+    missing = [host for site, host in sites.items() if not is_one(site, served)]
     if mode == "through":
         # It has names, which are served as soon as what passes them on is seen to run.
         return NOT_SEEN if missing else None
@@ -132,13 +132,9 @@ def _leads(led: Led, mode: str, sites: Collection[str], served: Collection[str])
         # Another port of its own; or HTTPS, which the box does not serve.
         past = led.https or led.own_name
         return Reason("server.leads_around", name=led.name, to=led.to) if past else None
-    if (sites and not _is_one(led.host, sites)) or not _is_one(led.host, served):
+    if (sites and not is_one(led.host, sites)) or not is_one(led.host, served):
         return Reason("server.leads_elsewhere", name=led.name, to=led.to)
     # Passed on unopened, visitors by HTTPS do not come to that port.
     if led.through_proxy and mode == "box":
         return Reason("server.leads_in_a_circle", name=led.name)
     return None
-
-
-def _is_one(name: str, sites: Collection[str]) -> bool:
-    return any(covers(site, name) for site in sites)

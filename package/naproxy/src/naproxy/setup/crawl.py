@@ -16,7 +16,7 @@ from urllib.robotparser import RobotFileParser
 
 from naproxy import __version__
 from naproxy.config.document import Server, target_of
-from naproxy.core.names import ascii_site
+from naproxy.core.names import ascii_site, in_url
 from naproxy.core.wire import Web, reach
 from naproxy.setup.site import Answer, Site, is_file
 
@@ -117,8 +117,7 @@ class Browser:
         names = [ascii_site(host) for host in server.hosts]
         self.names = tuple(name for name in names if "*" not in name)
         target = target_of(server, "")
-        address = f"[{server.address}]" if ":" in server.address else server.address
-        host = next(iter(self.names), address)
+        host = next(iter(self.names), in_url(server.address))
         self._web: Web = target.web
         self._bounds = bounds
         self._head = (

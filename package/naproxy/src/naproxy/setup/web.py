@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from naproxy import __version__
+from naproxy.core.names import in_url
 
 CONNECT_S: Final = 1.0
 ANSWER_S: Final = 2.0
@@ -111,9 +112,8 @@ async def _get(address: str, port: int, path: str, opened: Connect) -> tuple[str
     if streams is None:
         return state, b""
     reader, writer = streams
-    host = f"[{address}]" if ":" in address else address
     writer.write(
-        f"GET {path} HTTP/1.0\r\nHost: {host}\r\nUser-Agent: naproxy/{__version__}\r\n"
+        f"GET {path} HTTP/1.0\r\nHost: {in_url(address)}\r\nUser-Agent: naproxy/{__version__}\r\n"
         "Accept: text/html, application/json\r\nConnection: close\r\n\r\n".encode()
     )
     answer = b""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from flask import Blueprint, Response, current_app, request
 from naproxy.api.shapes import integer, nullable, obj, string
 from naproxy.api.table import ROUTES
+from naproxy.core.names import in_url
 from naproxy.setup import agent_files
 
 from naproxy_webui.auth import guard
@@ -112,8 +113,7 @@ def _pin() -> str | None:
 
 def _host(address: str | None) -> str:
     """Return the box's address for a URL; where none is known, the one that this page has."""
-    host = address or split(request.host) or ""
-    return f"[{host}]" if ":" in host else host
+    return in_url(address or split(request.host) or "")
 
 
 def _port() -> int:

@@ -9,6 +9,7 @@ import ssl
 from dataclasses import dataclass, replace
 
 from naproxy import __version__
+from naproxy.core.names import in_url
 from naproxy.core.reason import Reason
 from naproxy.core.schema import is_host, is_url_path, option, or_empty, within
 from naproxy.core.wire import exchange, reach, status_of
@@ -40,9 +41,8 @@ class Driver:
         """Probe the server's address and port."""
         self._settings = settings
         self._web = replace(target.web, name=settings.host.rstrip(".") or target.name)
-        host = f"[{target.address}]" if ":" in target.address else target.address
         self._request = (
-            f"GET {settings.path} HTTP/1.1\r\nHost: {settings.host or host}\r\n"
+            f"GET {settings.path} HTTP/1.1\r\nHost: {settings.host or in_url(target.address)}\r\n"
             f"User-Agent: naproxy/{__version__} (readiness)\r\nAccept: */*\r\n"
             "Connection: close\r\n\r\n"
         ).encode()
