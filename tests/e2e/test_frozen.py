@@ -22,7 +22,7 @@ from tests.simulator.office.box import HOST
 from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import APP_PORT
 
-CONFIG = {"box": {"heartbeat_s": 0.1}, "server": {"cache": {"mode": "frozen"}}}
+CONFIG = {"server": {"cache": {"mode": "frozen"}}}
 NGINX = """
 server {{
     listen 80; listen [::]:80;

@@ -476,8 +476,8 @@ def test_who_may_look_only_can_change_nothing(viewer: WatchedPage) -> None:
 @pytest.mark.long
 def test_any_setting_is_found_by_its_name(page: WatchedPage) -> None:
     page.goto("/settings/all")
-    page.locator("#find").fill("heartbeat")
-    expect(field(page, "box.heartbeat_s")).to_be_visible()
+    page.locator("#find").fill("proxy_w")
+    expect(field(page, "box.proxy_w")).to_be_visible()
     expect(page.locator('[data-where="office.name"]')).to_be_hidden()
 
 

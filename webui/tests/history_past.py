@@ -89,7 +89,6 @@ SERVER = Server(
     id="web",
     wake_classes=("person", "api"),
     defer_crawlers=True,
-    retry_s=3600,
     on_w=43.3,
     off_w=1.6,
     worth_s=4.1,

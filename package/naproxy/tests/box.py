@@ -32,7 +32,6 @@ ETHERTYPE_WOL = 0x0842
 PATIENCE_S = 60.0
 ONE_SERVER = """
 [box]
-heartbeat_s = 0.1
 
 [[server]]
 id = "web"
@@ -123,7 +122,6 @@ class Box:
         return f"""
 [box]
 interface = "lo"
-heartbeat_s = 0.05
 [[server]]
 id = "web"
 address = "127.0.0.1"

@@ -177,7 +177,7 @@ def test_an_error_names_its_field_in_both_languages(box: Box, client: FlaskClien
                 "Kürzeste Zeit wach: muss eine Zeitdauer sein, wie 90 s",
             ),
         ),
-        ("box.heartbeat_s", 5, ("must be 0.05 s to 1 s", "zwischen 0,05 s und 1 s")),
+        ("server.web.wake_expect_s", 0, ("must be 0.1 s to 10 min", "zwischen 0,1 s und 10 min")),
         ("server.web.promise.fraction", "x", ("must be a percentage", "ein Prozentsatz")),
         (
             "server.web.power.on_w",

@@ -281,11 +281,11 @@ def test_config_check_tells_all_errors_and_old_keys(tmp_path: Path, capsys: Prin
     for text, status, words in (
         (None, 1, ["No such file"]),
         (
-            "[box]\nnotise = 1\nheartbeat_s = 9\n",
+            "[box]\nnotise = 1\nproxy_w = -9\n",
             1,
             [
                 "box.notise: is not known; did you mean notice?",
-                "box.heartbeat_s: must be 0.05 to 1",
+                "box.proxy_w: must be 0 to 10000",
             ],
         ),
         (

@@ -48,7 +48,7 @@ def test_the_defaults_are_those_of_the_thesis() -> None:
     loaded = config.parse(f'{LEAST}[server.policy]\nname = "thesis"')
     power, policy = loaded.server[0].power, loaded.server[0].policy
     assert (power.on_w, power.off_w, power.switch_j, loaded.box.proxy_w) == (43.3, 1.6, 170.7, 5.0)
-    assert (policy.threshold_s, policy.min_awake_s, policy.min_idle_s) == (5, 60, 5)
+    assert (policy.min_awake_s, policy.min_idle_s) == (60, 5)
     assert (policy.fraction, policy.delta_s) == (0.10, 0.05)
     assert loaded.server[0].connect_timeout_s == 10
     assert loaded.server[0].cache.grace_s == 3600
@@ -511,6 +511,24 @@ def test_what_is_no_key_any_more_is_ignored_with_a_warning() -> None:
     assert warned == {"hold.release_batch", "hold.release_ms", "cache.warm_sla"}
 
 
+def test_a_key_of_a_driver_that_is_no_key_any_more_is_ignored_with_a_warning() -> None:
+    for gone, where in (
+        ("[server.wake]\nto_all = false\n", "server.web.wake.to_all"),
+        ("[[server.wake]]\n[[server.wake]]\nto_all = 3\n", "server.web.wake.2.to_all"),
+        ("[[server.rung]]\nto_all = true\n", "server.web.rung.1.to_all"),
+        ('[server.sleep]\ndriver = "agent"\nanswer_s = 5\n', "server.web.sleep.answer_s"),
+        ('[server.policy]\nname = "thesis"\nthreshold_s = 5\n', "server.web.policy.threshold_s"),
+        ('[[meter]]\nid = "m"\nof = "web"\nhighest_w = 9\n', "meter.m.highest_w"),
+        ("[box]\nheartbeat_s = 0.1\n", "box.heartbeat_s"),
+    ):
+        found = config.look(LEAST + gone)
+        line = next(each for each in gone.splitlines() if where.rpartition(".")[2] in each)
+        newer = gone.replace(f"{line}\n", "")
+        assert found.config == config.parse(LEAST + newer), gone
+        said = {each.where: str(each.reason) for each in found.warnings}
+        assert said[where] == "has no effect any more", gone
+
+
 IPMI = 'driver = "ipmi"\nhost = "192.0.2.9"\nuser = "box"\npassword_file = "/etc/naproxy/bmc"\n'
 
 
@@ -662,12 +680,12 @@ def test_a_mac_address_is_read_in_all_forms_that_people_write() -> None:
 
 def test_a_problem_has_what_was_given_unless_it_is_secret() -> None:
     with pytest.raises(schema.ConfigError) as error:
-        config.parse("[box]\nheartbeat_s = 7\n[mqtt]\nport = 0\npassword = 7\nhost = 8\n")
+        config.parse("[box]\nproxy_w = -7\n[mqtt]\nport = 0\npassword = 7\nhost = 8\n")
     given = {each.where: each.given for each in error.value.problems}
     assert given == {
-        "box.heartbeat_s": 7.0,
+        "box.proxy_w": -7.0,
         "mqtt.port": 0,
         "mqtt.password": None,
         "mqtt.host": 8,
     }
-    assert "box.heartbeat_s: must be 0.05 to 1 (given: 7.0)" in str(error.value)
+    assert "box.proxy_w: must be 0 to 10000 (given: -7.0)" in str(error.value)

@@ -34,7 +34,7 @@ HOSTILE = (
     b"[[server]\n",
     b"\xff\xfe",
     b"[nonsense]\n",
-    b"[box]\nheartbeat_s = 1e999\n",
+    b"[box]\nproxy_w = 1e999\n",
     b"a = [" + b"[" * 100_000,
     b"#" * ((1 << 20) + 1),
     GOOD + b"port = 70000\n",

@@ -19,7 +19,6 @@ hosts = {hosts}
 port = 8080
 waiting_page = false
 wake_classes = ["person", "api"]
-crawler_retry_s = 120
 connect_timeout_s = 7.5
 first_byte_timeout_s = 33
 [[server.wake]]
@@ -77,7 +76,7 @@ def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) ->
     assert record.wake_expect_ms == 4200
     assert (record.hold_cap, record.hold_limit_ms) == (11, 12500)
     assert (record.release_batch, record.release_ms) == (20, 10)
-    assert (record.crawler_retry_s, record.grace_s, record.delta_ms) == (120, 99, 1500)
+    assert (record.crawler_retry_s, record.grace_s, record.delta_ms) == (3600, 99, 1500)
     assert (record.connect_timeout_ms, record.first_byte_timeout_ms) == (7500, 33000)
     assert record.reach_ms == 2000
     assert record.seq % 2 == 0

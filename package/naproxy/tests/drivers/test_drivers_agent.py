@@ -75,8 +75,9 @@ class Server:
     def driver(self, **changes: Any) -> agent.Driver:
         return driver_of(self.directory, changes.pop("port", self.port), **changes)
 
-    def sleep(self, **changes: Any) -> SleepResult:
-        return asyncio.run(self.driver(**changes).sleep())
+    def sleep(self, answer_s: float = agent.ANSWER_S, **changes: Any) -> SleepResult:
+        with mock.patch.object(agent, "ANSWER_S", answer_s):
+            return asyncio.run(self.driver(**changes).sleep())
 
     def counted(self, **changes: Any) -> Counted | None:
         return asyncio.run(self.driver(**changes).counted())

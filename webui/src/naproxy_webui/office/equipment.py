@@ -26,7 +26,6 @@ class Server:
     id: str
     wake_classes: tuple[str, ...]
     defer_crawlers: bool
-    retry_s: int
     on_w: float
     off_w: float
     worth_s: float | None
@@ -104,7 +103,6 @@ def _server(said: dict[str, Any]) -> Server:
         id=said["id"],
         wake_classes=tuple(said["wake_classes"]),
         defer_crawlers=said["defer_crawlers"],
-        retry_s=said["crawler_retry_s"],
         on_w=said["power"]["on_w"],
         off_w=said["power"]["off_w"],
         worth_s=_worth_s(**said["power"]),

@@ -30,6 +30,8 @@ Message = tuple[str, str]
 """Topic and payload; all are retained."""
 
 _LEAVE_S: Final = 2.0
+_DISCOVERY: Final = "homeassistant"
+"""The prefix of topics that Home Assistant listens to by default."""
 _POWER: Final = {
     "device_class": "power",
     "state_class": "measurement",
@@ -111,7 +113,7 @@ def _sensor(
         "availability_topic": f"{settings.topic}/status",
         "device": box,
     }
-    return f"{settings.discovery}/sensor/{sensor}/config", json.dumps(said)
+    return f"{_DISCOVERY}/sensor/{sensor}/config", json.dumps(said)
 
 
 def add_parser(subparsers: Any) -> None:

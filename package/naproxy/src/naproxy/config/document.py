@@ -91,7 +91,6 @@ class Box:
 
     interface: str = option("Network interface to the servers", "eth0", low=1, check=is_interface)
     notice: str = option("Text shown to people who wait", "", high=NOTICE_LEN - 1)
-    heartbeat_s: float = option("Time between signs of life to Varnish", 0.25, low=0.05, high=1)
     keep_days: int = option(
         "How long the box keeps the record of who woke a server, and when it slept",
         90,
@@ -427,9 +426,6 @@ class Server:
         low=0.1,
         high=600,
     )
-    crawler_retry_s: int = option(
-        "How long robots should wait before they come back", 3600, low=1, high=604800
-    )
     engine_refused_s: int = option(
         "A search engine that was refused for so long may wake the server once and crawl it for"
         " some minutes, if its address shows that it is one; 0: never",
@@ -586,9 +582,6 @@ class Mqtt:
     password: str = option("That user's password", "", high=256, secret=True)
     tls: bool = option("Encrypt; Naproxy checks the broker's certificate", False)
     topic: str = option("All topics start with it", "naproxy", low=1, high=64, check=_is_topic)
-    discovery: str = option(
-        "Home Assistant's discovery prefix", "homeassistant", low=1, high=64, check=_is_topic
-    )
     every_s: float = option("Time between two messages", 30.0, low=1, high=3600)
 
 

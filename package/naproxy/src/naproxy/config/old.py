@@ -15,9 +15,18 @@ OLD: Final[dict[str, str | None]] = {
     "server.redirect_robots": "defer_crawlers",
     "server.awake.time_zone": "office.time_zone",
     "server.policy.utc_offset": None,
+    "server.policy.threshold_s": None,
+    "server.policy.budget_hours": None,
     "server.cache.warm_sla": None,
     "server.hold.release_batch": None,
     "server.hold.release_ms": None,
+    "server.crawler_retry_s": None,
+    "server.sleep.answer_s": None,
+    "server.wake.to_all": None,
+    "server.rung.to_all": None,
+    "box.heartbeat_s": None,
+    "mqtt.discovery": None,
+    "meter.highest_w": None,
 }
 """What became of each: an argument of the service, another name in its section, a key of another
 section (with a dot), or nothing."""

@@ -115,7 +115,7 @@ class Meter:
         try:
             if isinstance(item, Fault):
                 raise item
-            reading = self._adapter.mains(checked(item, self.options.highest_w))
+            reading = self._adapter.mains(checked(item))
         except Fault as fault:
             self._wrong(fault)
             self.problem = fault.reason

@@ -13,6 +13,7 @@ from naproxy.core import page_h
 from naproxy.core.interfaces import broadcast_of
 from naproxy.core.names import ascii_site, covers
 from naproxy.core.page_h import Listen, RuleKind
+from naproxy.core.request import CRAWLER_RETRY_S
 from naproxy.core.state import Klass
 from naproxy.shm import page
 from naproxy.shm.page import Page
@@ -74,7 +75,7 @@ def write_server(
         record.wake_expect_ms = round(1000 * wake_expect_s)
         record.hold_cap = server.hold.cap
         record.hold_limit_ms = round(1000 * server.hold.limit_s)
-        record.crawler_retry_s = server.crawler_retry_s
+        record.crawler_retry_s = CRAWLER_RETRY_S
         record.delta_ms = round(1000 * server.promise.delta_s)
         record.grace_s = server.cache.grace_s
         record.cookie[:] = _hashes(server.cache.cookies)

@@ -7,6 +7,9 @@ from typing import Final
 
 from naproxy.core.reason import Reason, own_words
 
+CRAWLER_RETRY_S: Final = 3600
+"""How long robots should wait before they come back, if it is not known when the server is awake."""
+
 _CLASSES: Final = {
     "person": Reason("server.person"),
     "crawler": Reason("server.crawler"),

@@ -75,6 +75,8 @@ PRUNE_S: Final = 86400.0
 HUNG_S: Final = 120.0
 """A loop that has not turned for so long will not turn again. A slow disk takes less."""
 _ANSWER_OUT_S: Final = 0.5
+_HEARTBEAT_S: Final = 0.25
+"""Between signs of life to Varnish, which goes on alone after 3 s without one."""
 _LOG: Final = logging.getLogger(__name__)
 _LAST_WORDS: Final = logs.Ring()
 _TABLES: Final = ("transitions", "wakes", "decisions")
@@ -226,7 +228,7 @@ class Controller:
     # The loop's own work. The next time is set first: what fails must not be the last time.
 
     def _beat(self) -> None:
-        self._timers.again(self.current().box.heartbeat_s, self._beat)
+        self._timers.again(_HEARTBEAT_S, self._beat)
         self._page.heartbeat(page.monotonic_us())
         self._alive()
         self._drain()

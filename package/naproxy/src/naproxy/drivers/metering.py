@@ -22,6 +22,9 @@ LEAST_PATIENCE_S: Final = 3.0
 PATIENCE_PERIODS: Final = 3.0
 """A meter is silent after so many of its periods, and after at least `LEAST_PATIENCE_S`."""
 
+HIGHEST_W: Final = 22_000.0
+"""No server draws more than three phases of 32 A give: such a reading is an error."""
+
 _SLEW: Final = 1e-3
 _RESYNC_S: Final = 1.0
 _NOISE_W: Final = 0.5
@@ -32,7 +35,7 @@ def patience_s(period_s: float) -> float:
     return max(LEAST_PATIENCE_S, PATIENCE_PERIODS * period_s)
 
 
-def checked(reading: Reading, highest_w: float) -> Reading:
+def checked(reading: Reading) -> Reading:
     """Return the reading; Fault if no such power is possible.
 
     A meter at rest may read a little below 0; that is 0.
@@ -40,8 +43,8 @@ def checked(reading: Reading, highest_w: float) -> Reading:
     power_w = reading.power_w
     if not math.isfinite(power_w):
         raise Fault("not_a_number", "meter.not_finite", what=ITS_POWER)
-    if power_w > highest_w:
-        raise Fault("huge", "meter.more_than", power_w=power_w, highest_w=highest_w)
+    if power_w > HIGHEST_W:
+        raise Fault("huge", "meter.more_than", power_w=power_w, highest_w=HIGHEST_W)
     if power_w < -_NOISE_W:
         raise Fault("negative", "meter.wrong_way", power_w=power_w)
     if power_w >= 0:

@@ -17,6 +17,12 @@ from naproxy.policy.base import Decision, Policy, Request
 WINDOW: Final = 10
 """Requests that the expected gap is taken over (thesis, equation 4.6)."""
 
+THRESHOLD_S: Final = 5.0
+"""Length of the gap for which the rule estimates the requests to come."""
+
+BUDGET_HOURS: Final = 24
+"""Hours over which delays count."""
+
 _HOUR_S: Final = 3600.0
 _JUST_AFTER_S: Final = 0.001
 
@@ -26,9 +32,6 @@ class Settings:
     """The thesis' numbers."""
 
     name: str = option("thesis: the rule of the thesis", "thesis")
-    threshold_s: float = option(
-        "Length of the gap for which the rule estimates the requests to come", 5.0, low=0, high=3600
-    )
     min_awake_s: float = option(
         "Stay awake at least this long after waking", 60.0, low=0, high=86400
     )
@@ -39,7 +42,6 @@ class Settings:
     delta_s: float = option(
         "A request that waits longer than this is delayed", 0.05, low=0, high=60
     )
-    budget_hours: int = option("Hours over which delays count", 24, low=1, high=744)
 
 
 @dataclass(slots=True)
@@ -122,7 +124,7 @@ class Thesis(Policy):
             reason = Reason("policy.too_busy", gap_s=round(gap_s, 1), pays_s=pays_s)
             at_s = self._when_gap_is(self.break_even_s)
             return Decision(False, self._with_budget(reason), at_s, patient=True)
-        if not self._fits(settings.threshold_s / gap_s):
+        if not self._fits(THRESHOLD_S / gap_s):
             reason = Reason("policy.too_many", gap_s=round(gap_s, 1))
             at_s, patient = self._when_it_fits(t_s), bool(self._window) and self._room() > 0
             return Decision(False, self._with_budget(reason), at_s, patient=patient)
@@ -159,10 +161,10 @@ class Thesis(Policy):
         if room <= 0 or not self._window:
             return next_hour_s
         most = room / (1 - self.settings.fraction)
-        return min(next_hour_s, self._when_gap_is(self.settings.threshold_s / most))
+        return min(next_hour_s, self._when_gap_is(THRESHOLD_S / most))
 
     def _forget(self, t_s: float) -> None:
-        oldest = int(t_s // _HOUR_S) - self.settings.budget_hours
+        oldest = int(t_s // _HOUR_S) - BUDGET_HOURS
         while self._hours and self._hours[0].number <= oldest:
             self._hours.popleft()
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from flask import Blueprint
 from naproxy.api.shapes import array, boolean, choice, integer, nullable, number, obj, string
+from naproxy.core.request import CRAWLER_RETRY_S
 from naproxy.history.read import costs, ledger, queries, timeline
 from naproxy.history.tables import rule_key
 
@@ -306,7 +307,7 @@ def preview(query: dict[str, Any]) -> Any:
         "kind": kind,
         "text": text,
         "treat_as": _treat_as(server, kind, text, matched),
-        "retry_s": server.retry_s,
+        "retry_s": CRAWLER_RETRY_S,
         "since_s": max(now_s - PREVIEW_S, found[0]["t_s"] if found else now_s),
         "all": len(found),
         "shadowed": made.shadowed,

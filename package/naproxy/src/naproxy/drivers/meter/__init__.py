@@ -99,7 +99,6 @@ class MeterSettings:
     )
     of: str = option('What it measures: the id of a server, or "box" for this box', low=1, high=31)
     driver: str
-    highest_w: float = option("A reading above this counts as an error", 5000.0, low=1, high=100000)
     adapter_w: tuple[float, ...] = option(
         "If a DC meter sits behind an adapter, points of the adapter's efficiency curve: power"
         " drawn from the adapter in watts, increasing; empty: the reading counts as it is",

@@ -45,6 +45,8 @@ from naproxy.server.services import Listening, UnreadableError, parse
 from naproxy.server.sight import HTTPS_PORT
 
 _LOOK_S: Final = 3.0
+ANSWER_S: Final = 10.0
+"""An agent that runs answers at once; packets may be lost."""
 _HTTP_PORT: Final = 80
 _LISTENS_AGAIN_S: Final = 600.0
 STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
@@ -77,7 +79,6 @@ class Settings(SleepSettings):
         check=is_absolute,
         holds=KEY,
     )
-    answer_s: float = option("How long to wait for the agent's answer", 10.0, low=1, high=60)
 
     @property
     def door(self) -> tuple[int, str]:
@@ -162,7 +163,7 @@ class Driver(SleepDriver[Settings]):
             # Only who told of its appointments knows of the alarm.
             alarm_s = (self._alarm_s or 0) if self._tells else 0
             question = _question(settings, self._target.id, order=True, alarm_s=alarm_s)
-            said = await _converse(question, self._host, settings.port, settings.answer_s)
+            said = await _converse(question, self._host, settings.port, ANSWER_S)
         except NoAnswerError as error:
             return _without_answer(error)
         except OSError as error:

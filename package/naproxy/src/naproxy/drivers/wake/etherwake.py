@@ -28,7 +28,6 @@ class Settings(RungSettings):
 
     driver: str = option("etherwake: magic packets on the wire", "etherwake")
     interface: str = option("Network interface; empty: the server's", "", check=is_interface)
-    to_all: bool = option("Send to the broadcast address, not to the card's own", True)
 
 
 class Driver:
@@ -39,11 +38,13 @@ class Driver:
     """
 
     def __init__(self, settings: Settings, target: Target) -> None:
-        """Send on the settings' interface or else the target's."""
+        """Send on the settings' interface or else the target's.
+
+        To all: a switch may have forgotten where the card of a machine is that sleeps.
+        """
         self._program = shutil.which("etherwake", path=os.defpath + ":/usr/sbin:/sbin")
-        broadcast = ["-b"] if settings.to_all else []
         interface = settings.interface or target.interface
-        self._arguments = ["etherwake", *broadcast, "-i", interface, target.mac]
+        self._arguments = ["etherwake", "-b", "-i", interface, target.mac]
 
     def send(self, failed: Callable[[Reason], None]) -> None:
         """Send one packet."""
