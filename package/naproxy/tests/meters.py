@@ -11,7 +11,7 @@ import termios
 import threading
 import tty
 from collections.abc import Callable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
@@ -46,9 +46,11 @@ def read(name: str, count: int = 1, **options: Any) -> list[Item]:
     return asyncio.run(listen())
 
 
-def fault(name: str, **options: Any) -> Fault:
-    """The fault that a driver's first item is."""
-    [item] = read(name, **options)
+def fault(name: str, timeout_s: float | None = None, **options: Any) -> Fault:
+    """The fault that a driver's first item is; it waits for `timeout_s`, or as usual."""
+    settings = drivers.settings("meter", name)
+    with mock.patch.object(settings, "timeout_s", timeout_s) if timeout_s else nullcontext():
+        [item] = read(name, **options)
     assert isinstance(item, Fault), item
     return item
 

@@ -517,6 +517,12 @@ def test_a_key_of_a_driver_that_is_no_key_any_more_is_ignored_with_a_warning() -
         ("[[server.wake]]\n[[server.wake]]\nto_all = 3\n", "server.web.wake.2.to_all"),
         ("[[server.rung]]\nto_all = true\n", "server.web.rung.1.to_all"),
         ('[server.sleep]\ndriver = "agent"\nanswer_s = 5\n', "server.web.sleep.answer_s"),
+        (
+            '[server.sleep]\ndriver = "ssh"\nconnect_timeout_s = 9\n',
+            "server.web.sleep.connect_timeout_s",
+        ),
+        ("[server.rung]\nconnect_timeout_s = 9\n", "server.web.rung.connect_timeout_s"),
+        ('[[meter]]\nid = "m"\nof = "web"\ntimeout_s = 9\n', "meter.m.timeout_s"),
         ('[server.policy]\nname = "thesis"\nthreshold_s = 5\n', "server.web.policy.threshold_s"),
         ('[[meter]]\nid = "m"\nof = "web"\nhighest_w = 9\n', "meter.m.highest_w"),
         ("[box]\nheartbeat_s = 0.1\n", "box.heartbeat_s"),

@@ -22,11 +22,15 @@ OLD: Final[dict[str, str | None]] = {
     "server.hold.release_ms": None,
     "server.crawler_retry_s": None,
     "server.sleep.answer_s": None,
+    "server.sleep.connect_timeout_s": None,
+    "server.wake.connect_timeout_s": None,
+    "server.rung.connect_timeout_s": None,
     "server.wake.to_all": None,
     "server.rung.to_all": None,
     "box.heartbeat_s": None,
     "mqtt.discovery": None,
     "meter.highest_w": None,
+    "meter.timeout_s": None,
 }
 """What became of each: an argument of the service, another name in its section, a key of another
 section (with a dot), or nothing."""

@@ -8,7 +8,7 @@ from typing import Final
 from naproxy.core.reason import Reason, own_words
 
 CRAWLER_RETRY_S: Final = 3600
-"""How long robots should wait before they come back, if it is not known when the server is awake."""
+"""How long robots should wait before they come back, if nobody knows when the server is awake."""
 
 _CLASSES: Final = {
     "person": Reason("server.person"),

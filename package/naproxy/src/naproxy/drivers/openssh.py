@@ -24,6 +24,7 @@ is_place: Final = fits(r"(?!-)[^ @/]*", Reason("config.host_or_address"))
 
 
 _LEAST_ALIVE_S: Final = 3
+_LEAST_CONNECT_S: Final = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,6 @@ class SshSettings:
         "/etc/naproxy/ssh/known_hosts",
         check=is_absolute,
     )
-    connect_timeout_s: int = option("Longest wait for a connection", 5, low=1, high=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Ssh:
             "IdentitiesOnly": "yes",
             "IdentityAgent": "none",
             "PreferredAuthentications": "publickey",
-            "ConnectTimeout": str(settings.connect_timeout_s),
+            "ConnectTimeout": str(max(_LEAST_CONNECT_S, int(timeout_s / 3))),
             # A server that fell asleep answers no more. sshd does not answer either while PAM opens
             # the session: on a slow server, starting the user's systemd takes many seconds.
             "ServerAliveInterval": "1",

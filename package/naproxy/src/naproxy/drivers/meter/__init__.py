@@ -118,8 +118,10 @@ class MeterSettings:
 class PolledSettings(MeterSettings):
     """The keys of meters that are asked."""
 
+    timeout_s: ClassVar[float] = 5.0
+    """Longest wait for an answer."""
+
     interval_s: float = option("Time between readings", 1.0, low=0.1, high=60)
-    timeout_s: float = option("Longest wait for an answer", 5.0, low=0.1, high=60)
 
 
 class MeterDriver(Protocol):

@@ -24,10 +24,10 @@ class Settings(meter.PolledSettings):
     """Which BMC, and who asks it."""
 
     needs: ClassVar[Needs] = Needs(programs={"ipmitool": "ipmitool"})
+    timeout_s: ClassVar[float] = 10.0
 
     driver: str = option("ipmi: DCMI power reading of the server's BMC", "ipmi")
     interval_s: float = option("Time between readings", 5.0, low=0.5, high=60)
-    timeout_s: float = option("Longest wait for an answer", 10.0, low=0.1, high=60)
     interface: str = option(
         "How to reach it: lanplus is IPMI 2.0 over the network, lan is IPMI 1.5, open is this"
         " machine's own BMC",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from naproxy.core.schema import is_url_path, option, or_empty
 from naproxy.drivers import meter
@@ -23,9 +23,10 @@ JOULES_A_KWH: Final = 3.6e6
 class Settings(meter.PolledSettings):
     """Which BMC, who asks it and how it is known."""
 
+    timeout_s: ClassVar[float] = 10.0
+
     driver: str = option("redfish: the server's BMC by Redfish", "redfish")
     interval_s: float = option("Time between readings", 5.0, low=0.5, high=60)
-    timeout_s: float = option("Longest wait for an answer", 10.0, low=0.1, high=60)
     host: str = option("Address of the BMC", check=meter.is_host_or_address)
     port: int = option("Its port", 443, low=1, high=65535)
     path: str = option(

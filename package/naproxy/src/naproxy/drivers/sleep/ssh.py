@@ -177,7 +177,7 @@ async def see(settings: Settings, target: Target) -> Login:
     """Log in, and run nothing."""
     key_problem, ssh = _key_problem(settings.key_file), Ssh(settings, target.address)
     try:
-        session = await ssh.look(2.0 * settings.connect_timeout_s)
+        session = await ssh.look(settings.timeout_s)
     except WrongError as error:
         return Login(key_problem=key_problem, problem=error.reason)
     failure = None if session.let_in else ssh.failure(session.log)
