@@ -4,19 +4,18 @@
  *
  * What becomes of a request that the cache cannot answer: algorithm 1 of the thesis.
  *
- *   a robot while the server sleeps   refused, and nobody is woken
- *   over its share, while it sleeps   spent: the same
- *   a crawler too soon while another  refused
- *   is let in
- *   its client has too many in        full
- *   flight
- *   the server is awake               fetch, pass or pipe
- *   a person's page load              waiting_page; the server is woken
- *   anything else                     the server is woken, and the request held until
- *                                     it answers: held, capped, limit or gone
+ *   a robot, and the server sleeps       -> refused, nobody is woken
+ *   over its share, and it sleeps        -> spent, nobody is woken
+ *   a crawler, too soon after another    -> refused
+ *   too many of its client in flight     -> full
+ *   the server is awake                  -> fetch, pass or pipe
+ *   otherwise the server is woken, and
+ *       a person's page load             -> waiting_page
+ *       anything else is held            -> held, capped, limit or gone
  *
- * A server counts as awake when the controller is gone, too. np_wake() does nothing
- * for one that is awake, but then it sends the magic packet, in case it is not.
+ * A server also counts as awake when the controller is gone: then np_wake() sends
+ * the magic packet, in case it sleeps. Otherwise np_wake() does nothing for a server
+ * that is awake, so it is not asked first.
  */
 
 #include "cache/cache.h"
@@ -24,6 +23,7 @@
 
 #include "naproxy.h"
 
+/* May this class wake the server, or is the request one that is never refused? */
 bool
 np_may_wake(VRT_CTX, const struct np_record *rec)
 {

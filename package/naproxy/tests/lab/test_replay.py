@@ -20,11 +20,12 @@ from certificates import Authority, Issued
 from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.cli.__main__ import main
+from naproxy.core.page_h import SAID
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.accesslog import Entry
 from naproxy.lab.replay import replay_visit
 from naproxy.lab.replay.replay import add_parser, replay, run, target_of
-from naproxy.lab.replay.replay_report import delays, distribution, summarise
+from naproxy.lab.replay.replay_report import NAMES, delays, distribution, summarise
 from naproxy.lab.replay.replay_slice import Planned
 from naproxy.lab.replay.replay_visit import LOST, Target, Visit, request_bytes, visit
 
@@ -98,6 +99,10 @@ def _impatient_page(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ------------------------------------------------------------------ what is sent
+
+
+def test_each_outcome_has_a_name_for_people() -> None:
+    assert set(SAID) < set(NAMES)
 
 
 def test_request_carries_what_the_log_knows() -> None:
