@@ -103,7 +103,7 @@ def test_a_name_that_is_no_pages_leads_nowhere(client: FlaskClient, box: object)
         assert "card help" not in shown.text
 
 
-CALLED = re.compile(r'\bhelp\("([^"]+)", "([^"]*)", ')
+CALLED = re.compile(r'\b(?:help|page_head)\("([^"]+)", "([^"]*)", ')
 LISTED = re.compile(r"{% set helps = {(.*?)\n} %}", re.DOTALL)
 PAIR = re.compile(r'\("([^"]+)", "([^"]*)"\)')
 

@@ -106,7 +106,6 @@ class Report:
 
     steps: list[Step] = field(default_factory=list)
     connections: int = 0
-    link: Link | None = None
     pipelining: dict[str, int] = field(default_factory=dict)
     parallelism: dict[str, int] = field(default_factory=dict)
     http2: bool = False
@@ -430,7 +429,6 @@ class _Transfer:
             going.group = group_of(going.size, link.bdp_bytes)
             self._queues[going.group].append(going)
         load = loads((g.group, g.size) for g in self._waiting)
-        report.link = link
         report.pipelining = {g: pipelining(load[g], link) for g in ALL if load[g].files}
         report.parallelism = {g: parallelism(load[g], link) for g in ALL if load[g].files}
         last = self._now()
