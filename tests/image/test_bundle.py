@@ -110,16 +110,18 @@ def subject(certificate: Path) -> str:
 # ------------------------------------------------------------------------------- keys
 
 
-def test_the_development_key_is_made_once_is_private_and_says_what_it_is(tmp_path: Path) -> None:
-    env = {"NAPROXY_KEYS": str(tmp_path / "keys")}
-    key = Path(call(COMMON / "keys", "key", env=env)[1].splitlines()[-1])
+def test_the_development_key_is_made_once_is_private_and_says_what_it_is(
+    development: dict[str, str],
+) -> None:
+    keys = Path(development["NAPROXY_KEYS"])
+    key = keys / "key.pem"
     first = key.read_bytes()
-    assert call(COMMON / "keys", "key", env=env)[1] == f"{key}\n"
+    assert call(COMMON / "keys", "key", env=development)[1] == f"{key}\n"
     assert key.read_bytes() == first
     assert key.stat().st_mode & 0o077 == 0
-    assert "Naproxy development" in subject(tmp_path / "keys/ca.pem")
-    assert "Naproxy development" in subject(tmp_path / "keys/cert.pem")
-    assert sorted(f.name for f in key.parent.iterdir()) == ["ca.pem", "cert.pem", "key.pem"]
+    assert "Naproxy development" in subject(keys / "ca.pem")
+    assert "Naproxy development" in subject(keys / "cert.pem")
+    assert sorted(f.name for f in keys.iterdir()) == ["ca.pem", "cert.pem", "key.pem"]
 
 
 def test_keys_are_made_where_git_does_not_look() -> None:

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(
 class Service:
     """RAUC's service of a box that runs a slot."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, keys: Path) -> None:
         self.grubenv = folder / "grub/grubenv"
         self._conf = folder / "system.conf"
         self._environment = {
@@ -46,7 +46,7 @@ class Service:
             "DBUS_SESSION_BUS_ADDRESS": f"unix:path={folder}/bus",
         }
         board, common = "qemu-x86_64", TOP / "board/common"
-        env = {"NAPROXY_KEYS": str(folder / "keys"), "PATH": os.environ["PATH"]}
+        env = {"NAPROXY_KEYS": str(keys), "PATH": os.environ["PATH"]}
         subprocess.run([common / "rauc", folder, board], check=True, env=env, capture_output=True)
         text = (folder / "etc/rauc/system.conf").read_text()
         for there, here in (
@@ -123,12 +123,18 @@ class Service:
             process.wait(60)
 
 
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first of the services has its keys made, which takes longest."""
+    return tmp_path_factory.mktemp("keys") / "keys"
+
+
 @pytest.fixture
-def service() -> Iterator[Service]:
+def service(keys: Path) -> Iterator[Service]:
     with tempfile.TemporaryDirectory() as folder:
         # Others must get as far as the bus: it is the bus that refuses them.
         Path(folder).chmod(0o755)
-        made = Service(Path(folder))
+        made = Service(Path(folder), keys)
         try:
             made.start()
             yield made
