@@ -1,4 +1,7 @@
-"""More requests than may be held: cache hits stay fast, the excess is told when to come back."""
+"""More requests than may be held: cache hits stay fast, the excess is told when to come back.
+
+One at a time, cap.vtc proves as much.
+"""
 
 import time
 from collections import Counter
@@ -10,6 +13,8 @@ from naproxy.lab.replay.replay_visit import became
 from tests.e2e.clients import ASSET, Answer, ask, at_once
 from tests.simulator.office import Office
 from tests.simulator.office.namespace import wait_for
+
+pytestmark = pytest.mark.long
 
 CAP = 20
 EXCESS = 30
