@@ -55,8 +55,8 @@ def root(tmp_path_factory: pytest.TempPathFactory, vmods: str) -> Path:
 def precompile(root: Path, vmods: str, *options: str, vcl: str = VCL) -> None:
     """As the build does it, but quickly."""
     program = TOP / "board/common/vcl-precompile"
-    argv = [program, root, "varnishd", vmods, vcl, "gcc", "-O0", *options]
-    subprocess.run(argv, check=True)
+    compiler = ("gcc", "-O0", *options)
+    subprocess.run([program, root, "varnishd", vmods, vcl, *compiler], check=True)
 
 
 def in_box(root: Path, vmods: str, vcl: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
