@@ -352,8 +352,7 @@ def test_what_a_running_haproxy_does_not_take_is_taken_back(running: Edge) -> No
     with socket.create_server(("0.0.0.0", 0)) as taken:
         port = taken.getsockname()[1]
         files = render(text_of(port), running.pairs, running.own, running.box.here)
-        hasty = Generations(running.box.folder, running.haproxy, 2.0)
-        wrong = asyncio.run(hasty.apply(files))
+        wrong = asyncio.run(running.generations.apply(files))
     assert wrong
     assert wrong.code == "https.not_taken"
     assert running.generations.current == before
