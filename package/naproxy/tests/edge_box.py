@@ -41,7 +41,7 @@ HAS_IPV6 = Path("/proc/net/if_inet6").exists()
 
 
 class _Behind(socketserver.StreamRequestHandler):
-    """Says who it was told is asking; /stream/N sends N blocks."""
+    """Says who it was told is asking; /stream/N sends N blocks, the last of them if it may."""
 
     def handle(self) -> None:
         told = self._proxy()
@@ -60,8 +60,12 @@ class _Behind(socketserver.StreamRequestHandler):
 
     def _stream(self, blocks: int) -> None:
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (blocks * BLOCK))
-        for _ in range(blocks):
+        for _ in range(blocks - 1):
             self.wfile.write(bytes(BLOCK))
+            time.sleep(0.01)
+        assert isinstance(self.server, _Server)
+        self.server.may_end.wait()
+        self.wfile.write(bytes(BLOCK))
 
     def _proxy(self) -> dict[str, Any]:
         head = self.rfile.read(16)
@@ -86,6 +90,11 @@ class _Behind(socketserver.StreamRequestHandler):
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
 
+    def __init__(self, address: str, handler: type[_Behind]) -> None:
+        super().__init__(address, handler)
+        self.may_end = threading.Event()
+        self.may_end.set()
+
 
 @cache
 def shared_authority() -> Authority:
@@ -107,6 +116,7 @@ class EdgeBox:
         self.authority = shared_authority()
         behind = self.here.jail / "varnish.sock"
         self._behind = _Server(str(behind), _Behind)
+        self.streams_may_end = self._behind.may_end
         behind.chmod(0o666)
         threading.Thread(target=self._behind.serve_forever, args=(0.02,), daemon=True).start()
         self.process: subprocess.Popen[bytes] | None = None

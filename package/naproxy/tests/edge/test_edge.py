@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from box import wait_for
 from certificates import openssl
-from edge_box import EdgeBox, edge_box, needs_haproxy
+from edge_box import BLOCK, EdgeBox, edge_box, needs_haproxy
 from naproxy.config import document as config
 from naproxy.edge.apply import Generations, Haproxy
 from naproxy.edge.render import Here, digest_of, render, wanted
@@ -312,6 +312,29 @@ def test_tls_older_than_1_3_is_spoken_only_if_it_may_be(running: Edge) -> None:
     with pytest.raises((ssl.SSLError, OSError)):
         running.box.shown("one.example", newest="TLSv1_2")
     assert running.box.shown("one.example")
+
+
+def test_a_download_goes_on_while_all_is_applied_anew(running: Edge) -> None:
+    blocks = 100
+    running.box.streams_may_end.clear()
+    at = f"one.example:{running.box.port}"
+    argv = ["curl", "-sS", "--cacert", str(running.box.authority.root.file), "--resolve"]
+    argv += [f"{at}:127.0.0.1", f"https://{at}/stream/{blocks}"]
+    downloads = [
+        subprocess.Popen([*argv, flag], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for flag in ("--http1.1", "--http2")
+    ]
+    for number in range(2):
+        renewed = running.have("one", "one.example", days=100 + number)
+        assert running.apply() is None
+        assert running.box.shown("one.example") == renewed
+        assert running.box.ask("one.example")
+    for each in downloads:
+        assert each.poll() is None  # it was running all the time
+    running.box.streams_may_end.set()
+    for each in downloads:
+        got, said = each.communicate(timeout=60)
+        assert (each.returncode, len(got)) == (0, blocks * BLOCK), said
 
 
 def test_who_reads_nothing_is_not_waited_for(edge: Edge) -> None:
