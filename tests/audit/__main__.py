@@ -16,9 +16,10 @@ from typing import Final
 
 from tests.bench import terminators
 from tests.bench.terminators import Authority, Behind, Wanted
+from tests.patience import wait_for
 from tests.simulator.office import Namespace, Office
 from tests.simulator.office.box import ADDRESS, HOST
-from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
+from tests.simulator.office.namespace import ROOT, OfficeError
 
 KEPT: Final = ROOT / "docs/audit"
 PROGRAMS: Final = ROOT / "build/audit"
@@ -157,5 +158,5 @@ def verdict(said: str) -> str:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except OfficeError as error:
+    except (OfficeError, TimeoutError) as error:
         sys.exit(f"make audit-tls: {error}")

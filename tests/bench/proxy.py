@@ -24,10 +24,11 @@ from typing import Any
 
 from tests.bench.result import goal, output_path, summary, write
 from tests.bench.terminators import cpu_s
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, VMOD, surroundings, vmod_path
 from tests.simulator.office.box import arguments as varnishd_arguments
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.namespace import ROOT
 from tests.simulator.office.server import ADDRESS as ORIGIN
 
 STARTS = 7

@@ -19,10 +19,11 @@ from naproxy.config import document
 from naproxy.edge.render import CONFIGURATION, Here, render
 from naproxy.edge.x509 import Openssl, Pair, Sent, read
 
+from tests.patience import wait_for
 from tests.siege.place import pss_mb
 from tests.simulator.office import Namespace
 from tests.simulator.office.box import EDGE_GROUP, HOST
-from tests.simulator.office.namespace import OfficeError, wait_for
+from tests.simulator.office.namespace import OfficeError
 
 HAPROXY, HITCH, LIGHTTPD, NGINX = "haproxy", "hitch", "lighttpd", "nginx"
 PORTS: Final = {HAPROXY: 443, HITCH: 4441, LIGHTTPD: 4442, NGINX: 4443}

@@ -26,8 +26,9 @@ from naproxy.lab.transfer.sla import Sla
 from tests.bench.link import FAR, compiled, line
 from tests.bench.result import goal, output_path, write
 from tests.bench.terminators import cpu_s
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import Namespace, wait_for
+from tests.simulator.office.namespace import Namespace
 
 RTTS_S: Final = (0.040, 0.090, 0.240)
 BYTES_S: Final = 12.5e6

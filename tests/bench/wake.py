@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.bench.result import goal, output_path, summary, write
+from tests.patience import wait_for
 from tests.simulator.office import Office, Settings
 from tests.simulator.office.box import ADDRESS, HOST
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.office import CLIENT_ADDRESS
 from tests.simulator.office.wire import Frame, to_realtime
 

@@ -82,5 +82,5 @@ def write_page() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except OfficeError as error:
+    except (OfficeError, TimeoutError) as error:
         sys.exit(f"cache-tests: {error}")

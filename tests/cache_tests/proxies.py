@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tests.bench.proxy import our_vcl, pagetool, varnish
 from tests.cache_tests.suite import ORIGIN_PORT
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import ADDRESS as ORIGIN_ADDRESS
 
 ORIGIN = f"{ORIGIN_ADDRESS}:{ORIGIN_PORT}"

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 from tests.cache_tests.report import Case
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
+from tests.simulator.office.namespace import ROOT, OfficeError
 
 SOURCE = "https://github.com/http-tests/cache-tests.git"
 COMMIT = "b55b8bda3dbb8c927c04e85bd8d496a8caa3e4ba"

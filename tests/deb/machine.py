@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import ROOT
 
 BUILD = ROOT / "build/deb"
 BEFORE = "0.0.1"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.deb.machine import BEFORE, Machine
-from tests.simulator.office.namespace import wait_for
+from tests.patience import wait_for
 
 OURS = (
     *("naproxy-controller", "naproxy-edge", "naproxy-through", "naproxy-webui"),

@@ -14,9 +14,10 @@ import pytest
 
 from tests.e2e.clients import ask, fresh
 from tests.e2e.clock import Clock
+from tests.patience import wait_for
 from tests.simulator.office import Office, Settings
 from tests.simulator.office.box import VMOD
-from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
+from tests.simulator.office.namespace import ROOT, OfficeError
 from tests.simulator.office.server import Site
 
 QUICK = Settings(sleep_s=0.2, wake_s=0.2)

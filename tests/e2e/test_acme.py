@@ -12,9 +12,10 @@ import pytest
 
 from tests.e2e.clients import Answer, Load, ask, visitor
 from tests.e2e.conftest import QUICK
+from tests.patience import wait_for
 from tests.simulator.office import Office, pki
 from tests.simulator.office.box import ADDRESS, BY_HTTPS, HOST
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.namespace import ROOT
 from tests.simulator.office.office import CLIENT_ADDRESS
 
 # isort: split

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from tests.e2e.clients import Answer, Load, ask, fresh
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import ADDRESS, OTHER_ADDRESS
 
 MOVES = 6

@@ -7,8 +7,8 @@ import pytest
 
 from tests.e2e.clients import ASSET, ask, fresh
 from tests.e2e.clock import Clock
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
 
 TELLS = """#!/bin/sh
 echo "$SSH_ORIGINAL_COMMAND" >>'{log}'

@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 from naproxy.core.reason import Reason
 
+from tests.patience import wait_for
 from tests.simulator.office import Office, pki
 from tests.simulator.office.box import HOST, RefusedError
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import Site
 
 SITE = Site(https=(HOST,))
 ANSWERS = Reason("server.https_around", port=443)
 LEADS = Reason("server.leads_around", name=HOST, to=f"https://{HOST}")
 CIRCLE = Reason("server.leads_in_a_circle", name=HOST)
-LONG_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +89,7 @@ def assert_may_sleep(office: Office) -> None:
 def test_a_box_that_nobody_told_sees_by_itself_that_the_server_answers_by_https(
     office: Office,
 ) -> None:
-    wait_for(lambda: sight(office) == ANSWERS.plain(), "the look at the server", LONG_S)
+    wait_for(lambda: sight(office) == ANSWERS.plain(), "the look at the server")
     assert_stays_awake(office, ANSWERS)
 
 
@@ -112,7 +111,7 @@ def test_it_is_armed_once_the_box_serves_where_visitors_are_led(office: Office) 
     look(office)
     assert_stays_awake(office, LEADS)
     serve_here(office)
-    wait_for(lambda: armed(office), "the server to be armed", LONG_S)
+    wait_for(lambda: armed(office), "the server to be armed")
     assert_may_sleep(office)
 
 
@@ -121,5 +120,5 @@ def test_who_leads_to_https_whoever_comes_by_it_is_not_armed(office: Office) -> 
     serve_here(office)
     office.server.serve(None, "all")
     look(office)
-    wait_for(lambda: sight(office) == CIRCLE.plain(), "the box to know what it serves", LONG_S)
+    wait_for(lambda: sight(office) == CIRCLE.plain(), "the box to know what it serves")
     assert_stays_awake(office, CIRCLE)

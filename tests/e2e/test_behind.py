@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S, wait_for
 from tests.simulator.office.namespace import ROOT
 
 PAGE = (ROOT / "docs/behind-the-box.md").read_text()
@@ -112,7 +113,7 @@ class Web:
 
     def ask(self, headers: str, before: str = "", source: str = BOX) -> None:
         """Ask as the box does, until it answers."""
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + PATIENCE_S
         while True:
             try:
                 self._ask(headers, before, source)
@@ -139,10 +140,7 @@ class Web:
 
     def logged(self, name: str) -> str:
         """The log's last line, when it has one."""
-        deadline_s = time.monotonic() + 60
-        while not self.log(name).endswith("\n"):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.05)
+        wait_for(lambda: self.log(name).endswith("\n"), "the end of the log's last line")
         return self.log(name).splitlines()[-1]
 
     def stop(self) -> None:

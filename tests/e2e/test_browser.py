@@ -8,9 +8,10 @@ import pytest
 
 from tests.e2e.browser import Browser
 from tests.e2e.conftest import settle_asleep
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, HOST
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.namespace import ROOT
 
 NOTICE = "Tell us what you think: <survey@office.example>"
 CONFIG = {"box": {"notice": NOTICE}, "server": {"wake_expect_s": 2.0}}

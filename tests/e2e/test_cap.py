@@ -11,8 +11,8 @@ import pytest
 from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, Answer, ask, at_once
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
 
 pytestmark = pytest.mark.long
 

@@ -12,8 +12,9 @@ import pytest
 
 from tests.e2e.clients import ASSET, ask, at_once, fresh
 from tests.e2e.clock import Clock
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.namespace import ROOT
 
 DAY_S = 86400
 # Varnish's own limit: its waiter counts the milliseconds to the next timeout in an int, and

@@ -14,8 +14,9 @@ from naproxy.core.reason import Reason
 from naproxy.server.machine import DRAIN_S
 
 from tests.e2e.clients import PERSON, ask, fresh
+from tests.patience import wait_for
 from tests.simulator.office import Office, Settings
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.namespace import ROOT
 from tests.simulator.office.plug import Plug
 
 pytestmark = pytest.mark.alone

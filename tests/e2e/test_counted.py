@@ -10,16 +10,16 @@ import pytest
 from naproxy.core.reason import Reason
 
 from tests.e2e.clients import PROGRAM, ask, fresh, visitor
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import toml
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.namespace import ROOT
 from tests.simulator.office.server import ADDRESS
 
 pytestmark = pytest.mark.long
 
 AGENT = ROOT / "package/naproxy-agent/src/naproxy_agent.py"
 KEY = bytes(range(32)).hex()
-LONG_S = 60.0
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,7 +68,7 @@ def await_told(office: Office, enough: Callable[[dict[str, Any] | None], bool], 
         time.sleep(0.2)
         return enough(office.box.status()["https"]["around"])
 
-    wait_for(told, what, LONG_S)
+    wait_for(told, what)
 
 
 def await_total(office: Office, number: int) -> None:

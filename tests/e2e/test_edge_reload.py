@@ -9,10 +9,11 @@ from http.client import HTTPResponse
 import pytest
 
 from tests.e2e.clients import ASSET, Answer, Load, ask, fresh, visitor
+from tests.patience import wait_for
 from tests.simulator.office import Office, pki
 from tests.simulator.office.app import BLOCK
 from tests.simulator.office.box import ADDRESS, BY_HTTPS, HOST
-from tests.simulator.office.namespace import running, wait_for
+from tests.simulator.office.namespace import running
 
 CONFIG = BY_HTTPS
 RELOADS = int(os.environ.get("RELOADS", "2"))

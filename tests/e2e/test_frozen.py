@@ -17,9 +17,9 @@ import pytest
 
 from tests.e2e.clients import ASSET, CRAWLER, Answer, ask, visitor
 from tests.e2e.conftest import settle_awake
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import HOST
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import APP_PORT
 
 CONFIG = {"server": {"cache": {"mode": "frozen"}}}

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.e2e.clients import CRAWLER, MONITOR, PERSON, PROGRAM, Answer, ask, fresh
+from tests.patience import wait_for
 from tests.simulator.office import Office, pki
 from tests.simulator.office.box import ADDRESS, HOST
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import Site
 
 CONFIG = {"server": {"armed": False}}

@@ -13,8 +13,8 @@ import pytest
 from naproxy.core.page_h import PAGE_MAGIC, PAGE_SIZE, PAGE_VERSION
 
 from tests.e2e.clients import Load, ask, fresh
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
 
 DICE = random.Random(2)
 

@@ -13,10 +13,10 @@ import pytest
 from tests.e2e import streams
 from tests.e2e.clients import PERSON, Curled, ask, curl, fresh
 from tests.e2e.conftest import settle_asleep, settle_awake
+from tests.patience import wait_for
 from tests.simulator.office import Office, pki
 from tests.simulator.office.app import BLOCK
 from tests.simulator.office.box import ADDRESS, ADDRESS_V6, HOST
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.websocket import Client
 
 SHOP = "shop.office.example"

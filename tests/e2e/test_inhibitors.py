@@ -7,9 +7,9 @@ import pytest
 from naproxy.core.reason import Reason, reason_of
 
 from tests.e2e.clients import PROGRAM, ask, at_once, fresh
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, HOST, RefusedError
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.websocket import Client
 
 WORK = "/app/reply"

@@ -15,9 +15,9 @@ import pytest
 
 from tests.e2e.clients import ASSET, Answer, ask, at_once, fresh, visitor
 from tests.e2e.test_storm import websocket
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, HOST, toml
-from tests.simulator.office.namespace import wait_for
 
 AT_A_SLEEP = 40
 REQUESTS = int(os.environ.get("REQUESTS", "80"))

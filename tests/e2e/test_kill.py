@@ -6,8 +6,8 @@ import pytest
 
 from tests.e2e.clients import ASSET, PERSON, ask, at_once, fresh
 from tests.e2e.conftest import settle_awake
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
 
 LIMIT_S = 30.0
 """Nothing may hang longer (issue 2)."""

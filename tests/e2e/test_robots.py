@@ -12,8 +12,8 @@ from naproxy.shm.events import Events
 
 from tests.e2e.clients import CRAWLER, MONITOR, Answer, ask, fresh, visitor
 from tests.e2e.conftest import settle_asleep
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
 
 
 def packets(office: Office) -> int:

@@ -11,9 +11,10 @@ from naproxy.core.reason import Reason, reason_of
 
 from tests.e2e.clients import PERSON, ask, fresh
 from tests.e2e.conftest import QUICK, settle_awake
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import VMOD, RefusedError, toml
-from tests.simulator.office.namespace import ROOT, ip, wait_for
+from tests.simulator.office.namespace import ROOT, ip
 from tests.simulator.office.plug import Plug
 from tests.simulator.office.server import ADDRESS
 

@@ -12,9 +12,9 @@ from naproxy.drivers.sleep import ssh
 from naproxy.setup import access
 
 from tests.e2e.test_doctor import doctor
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import RefusedError
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.office import CLIENT_ADDRESS as CLIENT
 from tests.simulator.office.server import ADDRESS
 

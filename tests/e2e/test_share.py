@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.clients import ASSET, PERSON, ask, fresh
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import OfficeError, wait_for
+from tests.simulator.office.namespace import OfficeError
 
 pytestmark = pytest.mark.long
 

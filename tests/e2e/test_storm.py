@@ -11,9 +11,9 @@ from functools import partial
 import pytest
 
 from tests.e2e.clients import ASSET, Answer, ask, at_once
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, HOST
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.websocket import Client
 
 KINDS = {"unique": 40, "same": 40, "post": 40, "head": 30, "upload": 20, "websocket": 30}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.clients import Answer, ask, at_once, fresh
+from tests.patience import wait_for
 from tests.simulator.office import Office, pki
 from tests.simulator.office.box import ADDRESS, HOST, RefusedError, toml
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.office import CLIENT_ADDRESS
 from tests.simulator.office.server import Site
 

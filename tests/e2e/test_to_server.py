@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.clients import PROGRAM, Answer, ask, fresh
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, HOST
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.websocket import Client
 
 ODD_PORT = 8443

@@ -6,8 +6,8 @@ from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, PERSON, ask, fresh
 from tests.e2e.conftest import settle_asleep
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
 
 CONFIG = {
     "server": {

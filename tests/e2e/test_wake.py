@@ -3,8 +3,8 @@
 from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, Load, ask, fresh
+from tests.patience import wait_for
 from tests.simulator.office import Office, magic
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import MAC
 
 CONFIG = {"server": {"wake": [{"spacing_s": 0.2}]}}

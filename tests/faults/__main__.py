@@ -111,5 +111,5 @@ def _figures(rows: list[Row]) -> dict[str, Any]:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except OfficeError as error:
+    except (OfficeError, TimeoutError) as error:
         sys.exit(f"make faults: {error}")

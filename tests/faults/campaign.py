@@ -13,8 +13,9 @@ from tests.e2e.clock import Clock
 from tests.faults.kinds import ASLEEP, AWAKE, FALLING, FAULTS, WAKING, Fault, Scene, small_disk
 from tests.faults.visitors import Visitors
 from tests.faults.watch import Watch, shown
+from tests.patience import wait_for
 from tests.simulator.office import Office, Settings
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.namespace import ROOT
 
 QUICK = Settings(sleep_s=0.2, wake_s=0.2)
 CONFIG: dict[str, Any] = {

@@ -14,9 +14,10 @@ from typing import Any
 from tests.e2e.clients import ask
 from tests.e2e.clock import Clock
 from tests.faults.watch import shown
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import RefusedError
-from tests.simulator.office.namespace import OfficeError, wait_for
+from tests.simulator.office.namespace import OfficeError
 from tests.simulator.office.server import ADDRESS, OTHER_ADDRESS
 
 AWAKE, FALLING, ASLEEP, WAKING = "awake", "falling", "asleep", "waking"

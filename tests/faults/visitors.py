@@ -11,11 +11,11 @@ from functools import partial
 from typing import Self
 
 from tests.e2e.clients import ASSET, PERSON, Answer, ask, fresh
+from tests.patience import PATIENCE_S
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, HOST
 from tests.simulator.office.websocket import Client
 
-PATIENCE_S = 60.0
 AGAIN_S = 0.25
 HIT = "/css/base.css"
 STORM = ("image",) * 3 + ("same",) * 2 + ("post",) * 3 + ("head", "page", "page", "websocket")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.guest.guest import Guest, GuestOffice
 from tests.guest.image import BUILD, image
-from tests.simulator.office.namespace import wait_for
+from tests.patience import wait_for
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from tests.simulator.office.namespace import wait_for
+from tests.patience import wait_for
 
 PASSWORD = "guest"
 """Of root, in the image that customise makes."""

@@ -24,11 +24,12 @@ from naproxy.setup.keys import HostKey
 from tests.guest.console import Console
 from tests.guest.image import Image
 from tests.guest.power import SUSPEND, WAKEUP, Power, Qmp, accelerator
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import Box, RefusedError
 from tests.simulator.office.freezer import Freezer
 from tests.simulator.office.mainboard import Settings
-from tests.simulator.office.namespace import Namespace, OfficeError, wait_for
+from tests.simulator.office.namespace import Namespace, OfficeError
 from tests.simulator.office.server import ADDRESS, MAC, Server, Site
 from tests.simulator.office.tap import TAP, WIRE, plug_in
 

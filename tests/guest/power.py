@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.patience import wait_for
 from tests.simulator.office import magic
-from tests.simulator.office.namespace import Namespace, OfficeError, ip, wait_for
+from tests.simulator.office.namespace import Namespace, OfficeError, ip
 
 SUSPEND, WAKEUP = "SUSPEND", "WAKEUP"
 _ALL_PROTOCOLS = 3

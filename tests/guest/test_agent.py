@@ -19,7 +19,8 @@ from naproxy.drivers.agent_protocol import (
 
 from tests.guest.guest import Guest, GuestOffice, udp
 from tests.guest.power import SUSPEND, WAKEUP
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import ROOT
 from tests.simulator.office.server import ADDRESS, MAC
 
 ROOM = ROOT / "package/naproxy-agent"

@@ -9,7 +9,7 @@ from naproxy.core.findings import Finding
 from naproxy.doctor import server as on_server
 
 from tests.guest.guest import Guest, GuestOffice
-from tests.simulator.office.namespace import wait_for
+from tests.patience import wait_for
 from tests.simulator.office.server import ADDRESS, MAC
 
 NO_SUSPEND = "[Sleep]\\nAllowSuspend=no\\n"

@@ -13,8 +13,8 @@ import pytest
 from tests.guest.guest import USER, GuestOffice
 from tests.guest.image import BUILD, image
 from tests.guest.power import SUSPEND
+from tests.patience import wait_for
 from tests.simulator.office.box import ADDRESS, HOST, VMOD
-from tests.simulator.office.namespace import wait_for
 
 RELEASES = ("bookworm", "trixie")
 FINISHED = "Done. The box may now put this server to sleep."

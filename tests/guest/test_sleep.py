@@ -12,8 +12,8 @@ import pytest
 from tests.guest.guest import Guest, GuestOffice, Pinger, udp, wire
 from tests.guest.image import BUILD
 from tests.guest.power import SUSPEND
+from tests.patience import wait_for
 from tests.simulator.office import magic
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import ADDRESS, MAC
 
 CYCLES = 10

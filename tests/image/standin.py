@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from tests.simulator.office.namespace import Namespace, ip, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import Namespace, ip
 
 TOP = Path(__file__).resolve().parents[2]
 OVERLAY = TOP / "overlay"

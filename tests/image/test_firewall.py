@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.image.standin import TOP
-from tests.simulator.office.namespace import Namespace, ip, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import Namespace, ip
 
 BOX, BOX6 = "192.0.2.50", "2001:db8::50"
 CLIENTS = {"192.0.2.1", "192.0.2.2", "2001:db8:0:7::1", "2001:db8:0:7::2", "2001:db8:0:8::1"}

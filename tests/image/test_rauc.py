@@ -7,13 +7,13 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.image.grub_disk import environment
+from tests.patience import wait_for
 
 TOP = Path(__file__).resolve().parents[2]
 LOADER = TOP / "overlay/usr/lib/naproxy/loader"
@@ -87,10 +87,7 @@ class Service:
         return (self._folder / "log").read_text()
 
     def _wait(self, seen: Callable[[], bool]) -> None:
-        end_s = time.monotonic() + 60
-        while not seen():
-            assert time.monotonic() < end_s, self.status()
-            time.sleep(0.02)
+        wait_for(seen, "RAUC", log=lambda: str(self.status()))
 
     def status(self, *arguments: str, user: int = 0) -> tuple[int, str]:
         """Run `rauc status` as a user."""

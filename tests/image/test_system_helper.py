@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.image.standin import StandIn
-from tests.simulator.office.namespace import ip, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import ip
 
 STATIC = "method=static\naddress=192.0.2.9/24\ngateway=192.0.2.1\ndns=192.0.2.2 192.0.2.3\n"
 WRITTEN = "find /tmp -xdev -type f"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.image.test_system_services import LAN, Office
-from tests.simulator.office.namespace import wait_for
+from tests.patience import wait_for
 
 
 class Told(Office):

@@ -16,8 +16,9 @@ import pytest
 
 from tests.image.standin import START, TOP, Disk, StandIn
 from tests.image.test_system_rights import PEOPLE, SERVICES, of
+from tests.patience import wait_for
 from tests.simulator.office.box import vmods_of_varnish
-from tests.simulator.office.namespace import Namespace, ip, wait_for
+from tests.simulator.office.namespace import Namespace, ip
 
 ADDRESS = "192.0.2.50"
 ADDRESS6 = "fd00::50"

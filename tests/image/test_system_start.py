@@ -10,7 +10,8 @@ import pytest
 from naproxy.server.inhibitors import CLOCK_SET_S
 
 from tests.image.standin import OVERLAY, SECTOR, START, Disk, StandIn, started, switched_on
-from tests.simulator.office.namespace import Namespace, ip, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import Namespace, ip
 
 DATA = 32 * 2048
 CARD = START + 96 * 2048

@@ -16,9 +16,10 @@ from tests.image_vm import by_https, cases, setup
 from tests.image_vm.place import Visited
 from tests.image_vm.report import memory
 from tests.image_vm.ui import PORT, Ui
+from tests.patience import wait_for
 from tests.simulator.office import Settings
 from tests.simulator.office.box import ADDRESS
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.namespace import ROOT
 from tests.webui.first_run import CODE, NewBox
 
 # The image test takes the same steps; this tells within a minute whether they can be taken.

@@ -14,7 +14,8 @@ from typing import TypeVar
 from tests.guest.power import Qmp
 from tests.image_vm.board import FIRMWARE, Board, Hardware
 from tests.image_vm.console import Console
-from tests.simulator.office.namespace import Namespace, OfficeError, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import Namespace, OfficeError
 from tests.simulator.office.tap import TAP
 
 T = TypeVar("T")

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from tests.patience import wait_for
 from tests.simulator.office.box import toml
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.simulator.office.namespace import ROOT
 
 sys.path.append(str(ROOT / "package/naproxy/tests"))
 

@@ -16,7 +16,8 @@ import pytest
 from naproxy import drivers
 from naproxy.drivers.meter import Fault, Reading, Site
 
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import ROOT
 from tests.webui.stage import Stage
 
 # isort: split

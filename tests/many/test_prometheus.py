@@ -20,7 +20,8 @@ from naproxy.api.measures import Measure
 from naproxy_webui.auth import passwords, tokens, users
 from naproxy_webui.auth.database import Database
 
-from tests.simulator.office.namespace import ROOT, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import ROOT
 from tests.webui.people import PASSWORD, VIEWER
 from tests.webui.stage import Stage
 

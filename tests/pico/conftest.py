@@ -9,10 +9,10 @@ from naproxy.setup import pico
 from naproxy.setup.repl import Repl
 from naproxy_meter.host import Hello
 
+from tests.patience import PATIENCE_S
 from tests.pico.board import Board
 
 Plug = Callable[..., Board]
-PATIENCE_S = 60.0
 """Longer than a real Pico gets: a busy machine may take its time."""
 
 

@@ -65,5 +65,5 @@ def _line(row: Row) -> str:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except OfficeError as error:
+    except (OfficeError, TimeoutError) as error:
         sys.exit(f"make faults-office: {error}")

@@ -10,10 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from tests.e2e.clients import Answer, visitor
+from tests.patience import wait_for
 from tests.recipes import clients, nightly
 from tests.recipes.place import Place
 from tests.simulator.office.box import RefusedError
-from tests.simulator.office.namespace import wait_for
 
 KB = 1 << 10
 NIGHT_EVERY = 8

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.e2e.clients import Answer, ask
+from tests.patience import wait_for
 from tests.recipes import cloud, wordpress
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
 
 CLOUD, CALENDAR = "cloud.office.example", "calendar.office.example"
 _CLOUD_PORT, _CALENDAR_PORT = 8090, 5232

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.office.server import ADDRESS
 
 PORT = 445

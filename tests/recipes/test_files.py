@@ -6,10 +6,10 @@ from pathlib import Path
 
 from naproxy.core.reason import reason_of
 
+from tests.patience import wait_for
 from tests.recipes.clients import EVENT
 from tests.recipes.place import Place
 from tests.simulator.office.box import RefusedError
-from tests.simulator.office.namespace import wait_for
 
 MB = 1 << 20
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.clients import PERSON, Answer, ask
+from tests.patience import wait_for
 from tests.recipes.place import CONFIG, Place
 from tests.recipes.wordpress import HOST, Browser
-from tests.simulator.office.namespace import wait_for
 
 ADA, BOB, CAROL = "198.18.1.1", "198.18.2.1", "198.18.3.1"
 RULE = {"path": "/", "asleep": "yes", "keep_s": 1}

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.e2e.clients import Answer
+from tests.patience import wait_for
 from tests.recipes.clients import github, order, stripe
 from tests.recipes.place import Place
 from tests.recipes.wordpress import HOST, Browser
-from tests.simulator.office.namespace import wait_for
 
 ADA, BOB, CAROL = "198.18.1.1", "198.18.2.1", "198.18.3.1"
 

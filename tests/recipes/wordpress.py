@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS as BOX
-from tests.simulator.office.namespace import wait_for
 
 HOST = "shop.office.example"
 USER, PASSWORD = "admin", "correct horse battery staple"

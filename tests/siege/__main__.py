@@ -130,5 +130,5 @@ def _say(words: str) -> None:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except OfficeError as error:
+    except (OfficeError, TimeoutError) as error:
         sys.exit(f"make siege: {error}")

@@ -26,10 +26,11 @@ from naproxy.shm.page import monotonic_us
 
 from tests.bench.result import goal
 from tests.e2e.clients import ask, fresh
+from tests.patience import wait_for
 from tests.siege.fair import HIT
 from tests.siege.mutator import CALLS, DATAGRAMS, scratches, spoilt
 from tests.siege.place import ENDS, Place, end, place, start
-from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
+from tests.simulator.office.namespace import ROOT, OfficeError
 
 VMOD_ROOM: Final = ROOT / "package/libvmod-naproxy"
 SANITIZED: Final = ROOT / "build/libvmod-naproxy-asan"

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from tests.e2e.clients import ask, fresh
+from tests.patience import wait_for
 from tests.siege.attacks import BIG, NETWORK, NETWORK_V6, SLEEPERS
 from tests.siege.fair import HIT, Visit
 from tests.simulator.office import Namespace, Office, Settings
 from tests.simulator.office.box import toml
-from tests.simulator.office.namespace import ROOT, OfficeError, ip, wait_for
+from tests.simulator.office.namespace import ROOT, OfficeError, ip
 from tests.simulator.office.server import Site
 
 ATTACKER: Final = ("192.0.2.66", "2001:db8:2::66", "02:00:5e:10:00:66")

@@ -14,10 +14,11 @@ from typing import Any, Self
 
 from playwright.sync_api import Browser, Playwright
 
+from tests.patience import wait_for
 from tests.simulator.office import Office, Settings
 from tests.simulator.office.box import ADDRESS as BOX
 from tests.simulator.office.box import toml
-from tests.simulator.office.namespace import ROOT, ip, wait_for
+from tests.simulator.office.namespace import ROOT, ip
 from tests.simulator.office.plug import Plug
 from tests.webui.conftest import launched
 

@@ -24,6 +24,7 @@ from naproxy.api.client import NoAnswerError, ask
 from naproxy.config import document as config
 from naproxy.core.words import LANGUAGES
 
+from tests.patience import PATIENCE_S
 from tests.simulator.office.box import toml
 from tests.simulator.office.namespace import ROOT
 from tests.simulator.past import cached
@@ -39,7 +40,6 @@ sys.path.append(str(ROOT / "package/naproxy/tests"))
 
 from free_port import free_port
 
-PATIENCE_S = 60.0
 VARNISH = {
     "MAIN.uptime": 50_000,
     "MAIN.n_object": 4321,

@@ -14,7 +14,7 @@ import pytest
 from free_port import free_port
 from playwright.sync_api import Browser, expect
 
-from tests.simulator.office.namespace import wait_for
+from tests.patience import wait_for
 from tests.webui.conftest import OpenPage, Size, WatchedPage, log_in, watched
 from tests.webui.looks import clean, settle
 from tests.webui.people import PASSWORD, USER

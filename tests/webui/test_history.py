@@ -18,7 +18,7 @@ import pytest
 from naproxy.history.tables import key
 from playwright.sync_api import Browser, expect
 
-from tests.simulator.office.namespace import wait_for
+from tests.patience import wait_for
 from tests.simulator.past.cached import USUAL_DAYS
 from tests.webui.conftest import OpenPage, Pages, WatchedPage
 from tests.webui.looks import clean, jumps, open_all, settle, too_small

@@ -12,7 +12,7 @@ import pytest
 from naproxy.shm import page as shm
 from playwright.sync_api import Browser, Route, expect
 
-from tests.simulator.office.namespace import wait_for
+from tests.patience import wait_for
 from tests.simulator.past.front import HOST
 from tests.webui.conftest import FEW_DAYS, SCREENS, OpenPage, Pages, WatchedPage
 from tests.webui.looks import clean, open_all, settle

@@ -14,8 +14,8 @@ import pytest
 from naproxy.config import document as config
 from playwright.sync_api import Browser, Error, Route, expect
 
+from tests.patience import wait_for
 from tests.simulator.office.box import toml
-from tests.simulator.office.namespace import wait_for
 from tests.webui.conftest import FEW_DAYS, OpenPage, Pages, WatchedPage
 from tests.webui.looks import clean
 from tests.webui.stage import Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulator.office.namespace import wait_for
+from tests.patience import wait_for
 from tests.webui.conftest import OpenPage
 from tests.webui.looks import settle, still, too_wide
 

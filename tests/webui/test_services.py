@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from tests.patience import PATIENCE_S
 from tests.webui.conftest import OpenPage, WatchedPage
 from tests.webui.looks import clean, open_all
 from tests.webui.settings import field, save, saved, server
@@ -17,7 +18,6 @@ from tests.webui.stage import Stage
 
 SETTINGS = "/settings/sleep?server=web#services"
 GUIDE = "/setup/again/sleep?server=web"
-PATIENCE_S = 60.0
 PORTS = "53/udp/named 445/tcp/smbd 3306/tcp/mariadbd 5353/udp/avahi-daemon 5000/tcp/a_long_program_"
 
 

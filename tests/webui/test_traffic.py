@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.simulator.office.namespace import wait_for
+from tests.patience import wait_for
 from tests.webui.conftest import OpenPage, Scheme, Size, WatchedPage
 from tests.webui.looks import clean, settle, until
 from tests.webui.people import VIEWER

@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
+from tests.patience import wait_for
 from tests.simulator.office import Office
-from tests.simulator.office.namespace import wait_for
 
 PATIENCE_S = 20
 """A browser waits longer. Longer than the server takes to wake."""

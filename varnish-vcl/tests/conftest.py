@@ -7,27 +7,18 @@ import socketserver
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.patience import wait_for
+
 ROOT = Path(__file__).resolve().parents[2]
 VMOD_DIR = ROOT / "build/libvmod-naproxy"
 
-PATIENCE_S = 60.0
-
 sys.path.insert(0, str(ROOT / "varnish-vcl"))
-
-
-def until(true: Callable[[], object], what: str) -> None:
-    """Wait for something that stays true."""
-    end_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end_s, f"waited for {what}"
-        time.sleep(0.05)
 
 
 def free_port() -> int:
@@ -90,7 +81,7 @@ class Box:
             ],
             stdout=subprocess.DEVNULL,
         )
-        until(lambda: "in state running" in self.adm("status"), "varnishd to start")
+        wait_for(lambda: "in state running" in self.adm("status"), "varnishd to start")
         lines = self.adm("debug.listen_address").splitlines()
         ports = [line.split()[-1] for line in lines if line]
         self.port, self.proxied = (int(port) for port in ports if port.isdecimal())

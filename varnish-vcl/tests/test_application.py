@@ -10,7 +10,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from conftest import PATIENCE_S, Box, free_port, until
+from conftest import Box, free_port
+
+from tests.patience import PATIENCE_S, wait_for
 
 HERE = Path(__file__).parent
 CAMERA_MB = 64
@@ -39,7 +41,7 @@ def serve(box: Box, port: int, *command: str | Path) -> Iterator[Box]:
     """Run a server behind the box; then the box has its own again."""
     process = subprocess.Popen(command, cwd=HERE)
     try:
-        until(lambda: answers(port) or process.poll() is not None, f"{command[0]}")
+        wait_for(lambda: answers(port) or process.poll() is not None, f"{command[0]}")
         assert process.poll() is None
         box.set("state=awake", f"address=127.0.0.1:{port}", f"{FLAGS},frozen")
         yield box
@@ -174,7 +176,7 @@ def test_a_camera_s_stream_takes_no_room_and_goes_on(
     assert visitors("/page").read() == page
     assert counter(fastapi, "MAIN.n_lru_nuked") == evicted
     # What was sent is freed, although the stream goes on.
-    until(lambda: counter(fastapi, "SMA.Transient.g_bytes") < 4 << 20, "memory to be freed")
+    wait_for(lambda: counter(fastapi, "SMA.Transient.g_bytes") < 4 << 20, "memory to be freed")
 
 
 def test_when_a_camera_s_viewer_leaves_the_server_is_asked_no_more(
@@ -183,7 +185,7 @@ def test_when_a_camera_s_viewer_leaves_the_server_is_asked_no_more(
     with closing(HTTPConnection("127.0.0.1", fastapi.port, timeout=PATIENCE_S)) as viewer:
         viewer.request("GET", "/camera?pictures=1000000")
         assert viewer.getresponse().read(1 << 20)
-    until(lambda: counter(fastapi, "SMA.Transient.g_bytes") < 1 << 20, "the fetch to end")
+    wait_for(lambda: counter(fastapi, "SMA.Transient.g_bytes") < 1 << 20, "the fetch to end")
 
 
 NGINX = """

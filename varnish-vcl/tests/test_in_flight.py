@@ -12,7 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Box, until
+from conftest import ROOT, Box
+
+from tests.patience import wait_for
 
 MOST = 400
 """Requests in flight on a box with 512 MB."""
@@ -104,7 +106,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
 def calm(box: Box) -> Iterator[None]:
     """Each test begins and ends with nobody in flight."""
     yield
-    until(lambda: in_flight(box) == 0, "all to leave")
+    wait_for(lambda: in_flight(box) == 0, "all to leave")
     assert "not panicked" in box.adm("panic.show")
 
 
@@ -187,8 +189,8 @@ FLOODS = {
 def test_a_flood_of_one_address_leaves_room_for_others(box: Box, name: str) -> None:
     count, request, receive = FLOODS[name]
     with flood(box, count, request, receive) as sockets:
-        until(lambda: in_flight(box) == MOST // 2, name)
-        until(lambda: refused(sockets) == count - MOST // 2, "the others to be refused")
+        wait_for(lambda: in_flight(box) == MOST // 2, name)
+        wait_for(lambda: refused(sockets) == count - MOST // 2, "the others to be refused")
         others_are_served(box)
 
 
@@ -218,7 +220,7 @@ def test_four_hundred_in_flight_take_little_memory(tmp_path: Path) -> None:
             for _ in range(MOST // 2):
                 sock = stack.enter_context(socket.create_connection(("127.0.0.1", box.proxied)))
                 sock.sendall(b"PROXY TCP4 203.0.113.%d 192.0.2.1 5000 80\r\n" % n + SLOW_POST)
-        until(lambda: in_flight(box) == MOST, "all room to be taken")
+        wait_for(lambda: in_flight(box) == MOST, "all room to be taken")
         assert ask(box, "/small").startswith(b"HTTP/1.1 200")
         taken_mb = worker_mb(box) - fresh_mb
     # Measured: 72 MB with jemalloc. A thread takes 22 kB of stack and 50 kB of the allocator's.
@@ -235,7 +237,7 @@ def test_five_hundred_visitors_wait_on_a_larger_box_and_all_are_answered(tmp_pat
             sock.sendall(f"PROXY TCP4 {address} 192.0.2.1 5000 80\r\n".encode())
             sock.sendall(head(f"GET /{number}", "User-Agent: curl/8", "Connection: close"))
             sockets.append(sock)
-        until(lambda: box.tool_output("get", "web", "held_now").strip() == "500", "all to wait")
+        wait_for(lambda: box.tool_output("get", "web", "held_now").strip() == "500", "all to wait")
         assert worker_mb(box) - before_mb < HELD_MB
         box.set("state=awake")
         assert {sock.recv(12) for sock in sockets} == {b"HTTP/1.1 200"}

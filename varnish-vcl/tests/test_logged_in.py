@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Final, Self
 
 import pytest
-from conftest import Box, free_port, until
+from conftest import Box, free_port
+
+from tests.patience import wait_for
 
 MODULES: Final = (
     *("mpm_event", "authn_core", "authn_file", "authz_core", "authz_user", "auth_basic", "request"),
@@ -104,7 +106,7 @@ def apache(place: Path) -> Iterator[int]:
     (tmp / "conf").write_text(CONFIG.format(tmp=tmp, port=port, modules=modules) + user)
     process = subprocess.Popen(["apache2", "-f", tmp / "conf", "-D", "FOREGROUND"])
     try:
-        until(lambda: (tmp / "apache.pid").exists() or process.poll() is not None, "apache2")
+        wait_for(lambda: (tmp / "apache.pid").exists() or process.poll() is not None, "apache2")
         assert process.poll() is None, "apache2 ended"
         yield port
     finally:

@@ -9,10 +9,10 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
+
+from tests.patience import PATIENCE_S, wait_for
 
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
@@ -21,17 +21,9 @@ from free_port import free_port
 ROOT = Path(__file__).parents[2]
 OVERLAY = ROOT / "overlay"
 STATIC = ROOT / "webui/src/naproxy_webui/static"
-PATIENCE_S = 60.0
 MOST_GUESSES = 12
 """Until one has to wait, on however slow a machine: the wait doubles with each."""
 PASSWORD = "correct horse battery"
-
-
-def wait_for(what: str, true: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end_s, f"waited in vain for {what}"
-        time.sleep(0.02)
 
 
 def listens(port: int) -> bool:
@@ -66,7 +58,7 @@ class WebUi:
                 ],
                 stderr=log,
             )
-        wait_for("naproxy-webui", self.socket.exists if unix else lambda: listens(self.port))
+        wait_for(self.socket.exists if unix else lambda: listens(self.port), "naproxy-webui")
 
     def claim_code(self) -> str:
         found = re.search(r"claim code of this box is (\S+)", self.log.read_text())
@@ -137,7 +129,7 @@ include "{OVERLAY}/etc/lighttpd/naproxy-ui.conf"
         self.process = subprocess.Popen(
             ["lighttpd", "-D", "-f", file], env={**os.environ, "PATH": "/usr/sbin:/usr/bin:/bin"}
         )
-        wait_for("lighttpd", lambda: listens(self.port) and listens(self.redirect_port))
+        wait_for(lambda: listens(self.port) and listens(self.redirect_port), "lighttpd")
 
     def connect(self, *, tls: bool = True) -> socket.socket:
         port = self.port if tls else self.redirect_port

@@ -15,7 +15,7 @@ import socketserver
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,11 @@ from naproxy.core import page_h
 from naproxy.core.state import State
 from naproxy.shm import page
 
+from tests.patience import PATIENCE_S, wait_for
+
 # Another run's packets on the same loopback wire must not wake ours.
 MAC = "02:" + os.urandom(5).hex(":")
 ETHERTYPE_WOL = 0x0842
-PATIENCE_S = 60.0
 ONE_SERVER = """
 [box]
 
@@ -39,13 +40,6 @@ address = "127.0.0.1"
 mac = "02:00:00:00:00:01"
 """
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root")
-
-
-def wait_for(what: str, true: Callable[[], bool], log: Callable[[], str] = str) -> None:
-    end_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end_s, f"waited in vain for {what}\n{log()}"
-        time.sleep(0.01)
 
 
 class Server:
@@ -159,7 +153,7 @@ min_idle_s = 0
 
     def start(self) -> Box:
         self.process = self.popen()
-        wait_for("the control API", lambda: self.call("GET", "/v1/health")[0] == 200)
+        wait_for(lambda: self.call("GET", "/v1/health")[0] == 200, "the control API")
         return self
 
     def popen(self) -> Forked:
@@ -216,7 +210,7 @@ min_idle_s = 0
             assert status == 202 or answer["code"] == "server.just_failed", answer
             return status == 202
 
-        wait_for("the order to sleep", ordered)
+        wait_for(ordered, "the order to sleep")
 
     def sleep(self) -> None:
         self.order_sleep()
@@ -229,7 +223,7 @@ min_idle_s = 0
         return server
 
     def wait(self, state: State) -> None:
-        wait_for(state.name, lambda: self.record().state == state, self.log)
+        wait_for(lambda: self.record().state == state, state.name, log=self.log)
 
     def datagram(self, data: bytes) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:

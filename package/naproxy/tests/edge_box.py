@@ -28,6 +28,8 @@ from free_port import free_port
 from naproxy.edge.apply import Haproxy
 from naproxy.edge.render import Here
 
+from tests.patience import wait_for
+
 needs_haproxy = [
     pytest.mark.skipif(os.geteuid() != 0, reason="haproxy's chroot needs root"),
     pytest.mark.skipif(not shutil.which("haproxy"), reason="haproxy not installed"),
@@ -133,10 +135,7 @@ class EdgeBox:
         )
         log = (self.folder.parent / "haproxy.log").open("ab")
         self.process = subprocess.Popen(argv, stderr=log, start_new_session=True, cwd="/")
-        deadline_s = time.monotonic() + 60
-        while not asyncio.run(Haproxy(self.here).info()):
-            assert time.monotonic() < deadline_s, self.log()
-            time.sleep(0.02)
+        wait_for(lambda: asyncio.run(Haproxy(self.here).info()), "haproxy", log=self.log)
 
     def log(self) -> str:
         """What haproxy said."""

@@ -23,6 +23,8 @@ import pytest
 from certificates import Authority
 from free_port import free_port
 
+from tests.patience import PATIENCE_S
+
 needs_pebble = [
     pytest.mark.skipif(os.geteuid() != 0, reason="a namespace for authorities needs root"),
     *(
@@ -30,7 +32,6 @@ needs_pebble = [
         for name in ("pebble", "pebble-challtestsrv", "uacme")
     ),
 ]
-PATIENCE_S = 60.0
 _CHALLENGE = "/.well-known/acme-challenge/"
 AUTHORITIES = "/etc/ssl/certs"
 """Debian's uacme 1.7.4 knows no other; in it ours is alone, in a namespace of uacme's own."""

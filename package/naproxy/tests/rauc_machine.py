@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
+
+from tests.patience import wait_for
 
 BOARD = "naproxy-raspberrypi"
 _LOADER = """#!/bin/sh
@@ -108,9 +108,9 @@ class RaucMachine:
         """Start the service of a machine that runs this slot, in the place of the one before."""
         self.shut_down()
         self._popen(["dbus-daemon", "--session", "--nofork", f"--address={self._address}"])
-        _wait((self.directory / "bus").exists)
+        wait_for((self.directory / "bus").exists, "the bus")
         self._popen(["rauc", f"--conf={self.conf}", f"--override-boot-slot={slot}", "service"])
-        _wait(self._answers)
+        wait_for(self._answers, "RAUC's service")
 
     def primary(self) -> str:
         """Return which slot the boot loader would start."""
@@ -137,10 +137,3 @@ class RaucMachine:
             process.wait(10)
         self._processes.clear()
         (self.directory / "bus").unlink(missing_ok=True)
-
-
-def _wait(seen: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 60
-    while not seen():
-        assert time.monotonic() < end_s, "RAUC's service does not start"
-        time.sleep(0.02)

@@ -22,10 +22,11 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, sync_playwright
 
 from tests.e2e.browser import Browser
+from tests.patience import PATIENCE_S, wait_for
 from tests.simulator.demo.interface import OFFICE, interface, meter
 from tests.simulator.office import Office, Settings
 from tests.simulator.office.box import ADDRESS, HOST
-from tests.simulator.office.namespace import ROOT, OfficeError, wait_for
+from tests.simulator.office.namespace import ROOT, OfficeError
 from tests.simulator.office.plug import Plug
 from tests.simulator.past.cached import Making
 from tests.webui.conftest import launched, log_in
@@ -35,7 +36,6 @@ MOST_BYTES = 1_000_000
 _BOARD = Settings(sleep_s=2.0, wake_s=4.0)
 _AWAKE_S = 7.0
 _EVERY_S = 0.5
-_PATIENCE_S = 60.0
 _VISITOR = (460, 430)
 _BOX = (500, 430)
 _COLOURS = 96
@@ -81,7 +81,7 @@ class Film:
         """Take pictures until that is so, and for so long at least."""
         start_s = time.monotonic()
         while (passed_s := time.monotonic() - start_s) < least_s or not until():
-            if passed_s > _PATIENCE_S:
+            if passed_s > PATIENCE_S:
                 raise RuntimeError(f"waited in vain: {words}")
             self.shoot(words)
             time.sleep(max(0.0, _EVERY_S - (time.monotonic() - start_s - passed_s)))

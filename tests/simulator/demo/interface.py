@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Any
 
+from tests.patience import wait_for
 from tests.simulator.demo.relay import Relay
 from tests.simulator.office.box import Box
-from tests.simulator.office.namespace import wait_for
 from tests.simulator.past.house import METER
 from tests.webui import people
 

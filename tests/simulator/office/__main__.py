@@ -43,7 +43,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         options.command(options)
-    except OfficeError as error:
+    except (OfficeError, TimeoutError) as error:
         print(f"office: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

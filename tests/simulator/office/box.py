@@ -17,8 +17,9 @@ from typing import Any, Self
 
 from naproxy.core.page_h import Layout
 
+from tests.patience import wait_for
 from tests.simulator.office import pki, server
-from tests.simulator.office.namespace import ROOT, Namespace, OfficeError, running, wait_for
+from tests.simulator.office.namespace import ROOT, Namespace, OfficeError, running
 from tests.simulator.office.server import Server
 
 ADDRESS = "192.0.2.1"

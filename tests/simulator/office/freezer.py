@@ -3,7 +3,8 @@
 import contextlib
 from pathlib import Path
 
-from tests.simulator.office.namespace import OfficeError, kill, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import OfficeError, kill
 
 
 class Freezer:

@@ -6,10 +6,11 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypeVar
+
+from tests.patience import wait_for
 
 NETNS = Path("/run/netns")
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,17 +24,6 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 class OfficeError(Exception):
     """The office could not do what it was asked, in words."""
-
-
-def wait_for(seen: Callable[[], T], what: str, timeout_s: float = 60.0) -> T:
-    """Look until `seen` gives something true, and return it; less often the longer it takes."""
-    deadline, pause_s = time.monotonic() + timeout_s, 0.005
-    while not (found := seen()):
-        if time.monotonic() > deadline:
-            raise OfficeError(f"waited {timeout_s:g} s in vain for {what}")
-        time.sleep(pause_s)
-        pause_s = min(0.05, 1.2 * pause_s)
-    return found
 
 
 def _setns(fd: int) -> None:

@@ -17,10 +17,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tests.patience import wait_for
 from tests.simulator.office import pki, site
 from tests.simulator.office.freezer import Freezer
 from tests.simulator.office.mainboard import Mainboard, Settings
-from tests.simulator.office.namespace import Namespace, ip, wait_for
+from tests.simulator.office.namespace import Namespace, ip
 
 ADDRESS = "192.0.2.2"
 OTHER_ADDRESS = "192.0.2.3"

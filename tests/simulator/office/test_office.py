@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import wait_for
 from tests.simulator.office import Office, Settings, magic
 from tests.simulator.office.box import ADDRESS as BOX_ADDRESS
 from tests.simulator.office.freezer import Freezer
-from tests.simulator.office.namespace import NETNS, OfficeError, environment, ip, running, wait_for
+from tests.simulator.office.namespace import NETNS, OfficeError, environment, ip, running
 from tests.simulator.office.office import PREFIX, clean
 from tests.simulator.office.server import ADDRESS, MAC, Site, paths_of
 from tests.simulator.office.site import generate

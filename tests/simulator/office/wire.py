@@ -8,7 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.simulator.office.namespace import Namespace, OfficeError, wait_for
+from tests.patience import wait_for
+from tests.simulator.office.namespace import Namespace, OfficeError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

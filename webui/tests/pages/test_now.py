@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from box import Box, wait_for
+from box import Box
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.box.clock import zone_name
@@ -15,6 +15,8 @@ from naproxy.core.state import State
 from naproxy.core.words import words
 from naproxy_webui.pages.now import card as now
 from naproxy_webui.pages.now.rates import Rates
+
+from tests.patience import wait_for
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -58,7 +60,7 @@ def test_it_says_what_the_server_does_and_why(client: FlaskClient, box: Box) -> 
 
 
 def test_what_the_card_offers_reaches_the_controller(client: FlaskClient, box: Box) -> None:
-    wait_for("a look past the box", lambda: box.status()["https"]["sight"] is None, box.log)
+    wait_for(lambda: box.status()["https"]["sight"] is None, "a look past the box", log=box.log)
     for action in ("arm", "leave", "live"):
         assert client.post(f"/api/servers/web/{action}", json={}).status_code == 200, action
     status = box.status()
@@ -90,13 +92,13 @@ def test_the_page_brings_what_is_now(client: FlaskClient, box: Box) -> None:
 def test_each_second_is_sent_once_with_what_was_measured(client: FlaskClient, box: Box) -> None:
     with_meter(box)
     start_s = time.time() - 60
-    wait_for("two seconds", lambda: len(card(client, since_s=start_s)["seconds"]) >= 2)
+    wait_for(lambda: len(card(client, since_s=start_s)["seconds"]) >= 2, "two seconds")
     first = card(client, since_s=start_s)["seconds"]
     answer = said(client, f"?since_s={first[-1][0]}")
     assert first[0][1] == 43.5
     assert all(t_s > first[-1][0] for t_s, _ in answer["servers"][0]["seconds"])
     assert 0 <= answer["now_s"] - first[-1][0] < 10
-    wait_for("a reading", lambda: (card(client)["power"] or {}).get("power_w") is not None)
+    wait_for(lambda: (card(client)["power"] or {}).get("power_w") is not None, "a reading")
     assert card(client)["power"]["estimated"] is False
 
 
@@ -116,7 +118,7 @@ def test_who_woke_it_last(client: FlaskClient, box: Box) -> None:
     box.sleep()
     box.ask_for_wake()
     box.wait(State.AWAKE)
-    wait_for("the ledger", lambda: (card(client)["woken"] or {}).get("outcome") == "up")
+    wait_for(lambda: (card(client)["woken"] or {}).get("outcome") == "up", "the ledger")
     found = card(client)["woken"]
     assert (found["who"], found["path"], found["class"]) == ("192.0.2.17", "/news?id=3", "person")
 
@@ -129,7 +131,7 @@ def test_what_a_visitor_sends_stays_data(client: FlaskClient, box: Box) -> None:
         f"client=192.0.2.17\nagent={HOSTILE}</script>\nhost=x\npath=/{HOSTILE}\n".encode()
     )
     agent = f"{HOSTILE}</script>"
-    wait_for("the ledger", lambda: (card(client)["woken"] or {}).get("agent") == agent)
+    wait_for(lambda: (card(client)["woken"] or {}).get("agent") == agent, "the ledger")
     page = client.get("/").text
     assert HOSTILE not in page
     assert embedded(client)["servers"][0]["woken"]["agent"] == agent

@@ -21,7 +21,8 @@ from naproxy_webui.options import Settings
 from naproxy_webui.pages.savings.hindsights import KEPT, Hindsights
 from savings_control import Control
 
-PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S
+
 SLOW = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 

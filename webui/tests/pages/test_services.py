@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from box import Box, wait_for
+from box import Box
 from flask.testing import FlaskClient
 from naproxy.api.shapes import check
 from naproxy_webui.pages.now.card import unanswered
 from naproxy_webui.pages.setup import services as page
+
+from tests.patience import wait_for
 
 FACTS = "naproxy-facts 1\nlistens=flows 53/udp/named 445/tcp/smbd 5000/tcp/python3 5353/udp\n"
 PATH = "/api/setup/services"
@@ -28,8 +30,8 @@ def checked(client: FlaskClient, box: Box) -> FlaskClient:
 def look(client: FlaskClient, facts: str) -> dict[str, Any]:
     path = "/api/setup/check"
     body = {"server": "web", "facts": facts}
-    wait_for("the check", lambda: client.post(path, json=body).status_code != 429)
-    wait_for("its end", lambda: client.get(path, query_string={"server": "web"}).json["ended_s"])
+    wait_for(lambda: client.post(path, json=body).status_code != 429, "the check")
+    wait_for(lambda: client.get(path, query_string={"server": "web"}).json["ended_s"], "its end")
     found: dict[str, Any] = client.get(path, query_string={"server": "web"}).json
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from babel.messages.pofile import read_po
-from box import Box, wait_for
+from box import Box
 from conftest import speak
 from flask import Flask
 from flask.testing import FlaskClient
@@ -25,6 +25,8 @@ from naproxy_webui.auth import user_backup
 from naproxy_webui.i18n.texts import FOLDER
 from naproxy_webui.pages.settings import fields as setting_fields
 from naproxy_webui.pages.settings.page import SUBPAGES
+
+from tests.patience import wait_for
 
 ROOT = Path(__file__).parents[3]
 SECRET = "hush-hush-secret"
@@ -293,7 +295,7 @@ def waits(box: Box) -> Callable[[], None]:
         status, said = box.call("GET", "/v1/status")
         return status == 200 and said["box"]["started_s"] > began_s
 
-    return lambda: wait_for("another start", again, box.log)
+    return lambda: wait_for(again, "another start", log=box.log)
 
 
 GOOD_DIGEST = "scrypt$16384$8$5$" + "A" * 22 + "==$" + "B" * 86 + "=="

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import Box, wait_for
+from box import Box
 from certificates import Authority, Issued, encrypted
 from conftest import speak
 from flask import Flask
@@ -21,6 +21,8 @@ from naproxy_webui.http.control import Control
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.office import certificates
 from naproxy_webui.pages.settings import https
+
+from tests.patience import wait_for
 
 MARKUP = "<img src=x onerror=alert(1)>"
 
@@ -233,7 +235,7 @@ def renew(client: FlaskClient, sent: Any, name: str = "issued") -> Any:
 def ended(client: FlaskClient, name: str = "issued") -> Any:
     """Wait for a renewal's end."""
     path = f"/api/certificates/{name}/renew"
-    wait_for("its end", lambda: client.get(path).json["state"] != "running")
+    wait_for(lambda: client.get(path).json["state"] != "running", "its end")
     return client.get(path).json
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import Box, wait_for
+from box import Box
 from conftest import browser, speak
 from fitted import commissioned, fit
 from flask import Flask
@@ -21,6 +21,8 @@ from naproxy.shm.page import monotonic_us
 from naproxy_webui.http.control import Control
 from naproxy_webui.pages.setup import proof as setup_proof
 from naproxy_webui.pages.setup import steps as setting_up
+
+from tests.patience import wait_for
 
 CONFIG: dict[str, Any] = {
     "box": {"interface": "eth0"},
@@ -381,5 +383,5 @@ def test_the_guide_says_which_visitor_it_waits_for(admin: FlaskClient, new: Box)
     assert "www.example.org" in said["waits"]
     assert admin.get("/api/setup/proof").json["live"] == said
     new.record().visited_us = monotonic_us()
-    wait_for("the visitor", lambda: admin.get("/api/setup/live").json["first_s"] is not None)
+    wait_for(lambda: admin.get("/api/setup/live").json["first_s"] is not None, "the visitor")
     assert admin.get("/api/setup/live").json["waits"] == ""

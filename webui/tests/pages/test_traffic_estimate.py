@@ -18,8 +18,9 @@ from naproxy_webui.options import Settings
 from naproxy_webui.pages.traffic import estimates as module
 from naproxy_webui.pages.traffic.estimates import Estimates, Question
 
+from tests.patience import PATIENCE_S
+
 START_S = 1_700_438_400
-PATIENCE_S = 60.0
 QUESTION = {
     "on_w": 43.3,
     "off_w": 1.6,

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import wait_for
 from naproxy.box import fill
 from naproxy.box.fill import Counted, Fill, Ledger
 from naproxy.core.processes import Printed
 from naproxy.history.write.journal import Journal
+
+from tests.patience import wait_for
 
 HOUR_S = 3600.0
 SEEN = Counted(3600, 100 << 20, 28 << 20, 5000, 40, 900, 0)
@@ -134,7 +135,7 @@ def test_a_real_varnish_is_asked(tmp_path: Path) -> None:
             asyncio.run(asked.ask())
             return asked.told()["cache"] is not None
 
-        wait_for("varnish", answers)
+        wait_for(answers, "varnish")
         assert asked.told()["cache"]["room_bytes"] == 128 << 20
     finally:
         server.terminate()

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import Box, wait_for
+from box import Box
 from naproxy.cli import commission
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.shm import page
+
+from tests.patience import wait_for
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root"),
@@ -61,7 +63,7 @@ def test_a_line_for_each_cycle_and_a_table_are_told(
 ) -> None:
     box = make()
     visit(box)
-    wait_for("the visitor", lambda: box.status()["live"]["last_s"] is not None)
+    wait_for(lambda: box.status()["live"]["last_s"] is not None, "the visitor")
     done = box.naproxy("commission", "web", "--cycles", "2", *QUICK)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line for line in done.stdout.splitlines() if "firmware" not in line]
@@ -87,7 +89,7 @@ def test_a_server_that_passed_is_armed_by_the_first_visitor(
     assert (status["armed"], status["not_armed"]) == (False, WAITS.plain())
     assert WAITS.plain() in status["inhibitors"]
     visit(box)
-    wait_for("the server to be armed", lambda: box.status()["armed"])
+    wait_for(lambda: box.status()["armed"], "the server to be armed")
     assert box.status()["live"]["waits"] is None
 
 
@@ -108,7 +110,7 @@ def test_a_server_that_passed_is_armed_when_a_person_confirms(
 def test_the_first_visitor_is_remembered_over_a_restart(make: Callable[..., Box]) -> None:
     box = make()
     visit(box)
-    wait_for("the visitor", lambda: box.status()["live"]["last_s"] is not None)
+    wait_for(lambda: box.status()["live"]["last_s"] is not None, "the visitor")
     before = box.status()["live"]["first_s"]
     box.end()
     box.record().visited_us = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import PATIENCE_S, Box, wait_for
+from box import Box
 from free_port import free_port
 from naproxy.cli import __main__ as cli
 from naproxy.cli import mqtt
@@ -17,6 +17,8 @@ from naproxy.config.document import Mqtt
 from naproxy.core.reason import Reason, own_words
 from naproxy.core.schema import ConfigError
 from naproxy.core.state import State
+
+from tests.patience import PATIENCE_S, wait_for
 
 MOSQUITTO = Path("/usr/sbin/mosquitto")
 real = [
@@ -137,13 +139,13 @@ def teller(box: Box, broker: Broker) -> Iterator["subprocess.Popen[bytes]"]:
     control = str(box.run_dir / "control.sock")
     command = [sys.executable, "-m", "naproxy.cli", "mqtt", "--config", str(box.file)]
     process = subprocess.Popen([*command, "--socket", control])
-    wait_for("online", lambda: broker.retained("naproxy/status") == "online")
+    wait_for(lambda: broker.retained("naproxy/status") == "online", "online")
     yield process
     if process.poll() is None:
         process.kill()
         process.wait()
     # Or the next one would be taken to be online before it is.
-    wait_for("offline", lambda: broker.retained("naproxy/status") == "offline")
+    wait_for(lambda: broker.retained("naproxy/status") == "offline", "offline")
 
 
 @pytest.mark.usefixtures("teller")
@@ -155,7 +157,7 @@ class TestWithARealBroker:
         assert json.loads(broker.retained(sensor["state_topic"]))["state"] == "awake"
         box.sleep()
         asleep = '"state": "asleep"'
-        wait_for("the change", lambda: asleep in broker.retained(sensor["state_topic"]))
+        wait_for(lambda: asleep in broker.retained(sensor["state_topic"]), "the change")
 
     def test_it_says_goodbye(self, broker: Broker, teller: "subprocess.Popen[bytes]") -> None:
         teller.send_signal(signal.SIGTERM)
@@ -166,12 +168,12 @@ class TestWithARealBroker:
         self, broker: Broker, teller: "subprocess.Popen[bytes]"
     ) -> None:
         teller.kill()
-        wait_for("offline", lambda: broker.retained("naproxy/status") == "offline")
+        wait_for(lambda: broker.retained("naproxy/status") == "offline", "offline")
 
     def test_a_broker_that_goes_and_comes_is_found_again(self, broker: Broker) -> None:
         broker.stop()  # and with it what it retained
         broker.start()
-        wait_for("online", lambda: broker.retained("naproxy/status") == "online")
+        wait_for(lambda: broker.retained("naproxy/status") == "online", "online")
 
 
 def test_without_a_broker_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import forked
 import pytest
-from box import PATIENCE_S, Box, wait_for
+from box import Box
 from faulty_controller import FaultyController
 from naproxy.api import configuration
 from naproxy.cli import __main__ as cli
@@ -22,6 +22,8 @@ from naproxy.config.shown import mended, shown
 from naproxy.config.worked import MOST_STARTS, Worked
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
+
+from tests.patience import PATIENCE_S, wait_for
 
 GOOD = b"""
 [[server]]
@@ -361,7 +363,7 @@ class Supervised(Box):
         """Start it until it stays; return how often it ended before."""
         for ended in range(10):
             self.process = self.popen()
-            wait_for("it", lambda: self.call("GET", "/v1/health")[0] == 200 or self.ended())
+            wait_for(lambda: self.call("GET", "/v1/health")[0] == 200 or self.ended(), "it")
             if not self.ended():
                 return ended
         raise AssertionError(self.log())
@@ -384,7 +386,7 @@ def box(tmp_path: Path) -> Iterator[Supervised]:
     made = Supervised(tmp_path)
     made.until_it_answers()
     worked = Worked(made.file)
-    wait_for("settings to have worked", lambda: worked._is_kept(made.file.read_bytes()))
+    wait_for(lambda: worked._is_kept(made.file.read_bytes()), "settings to have worked")
     yield made
     made.close()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import Box, wait_for
+from box import Box
 from meters import Line, line
 from naproxy.api.command import CommandError
 from naproxy.cli.__main__ import main
@@ -27,6 +27,8 @@ from naproxy.lab.measure import measure
 from naproxy.lab.measure.experiment import Phase
 from naproxy.lab.measure.experimenting import listening
 from samples import WEB
+
+from tests.patience import wait_for
 
 STEP_S = 0.1
 
@@ -246,7 +248,7 @@ def said(box: Box, since_s: float) -> dict[str, Any]:
 
 @pytest.mark.long
 def test_commands_are_measured_by_the_seconds_of_the_controller(box: Box) -> None:
-    wait_for("a second", lambda: bool(said(box, 0)["seconds"]), box.log)
+    wait_for(lambda: bool(said(box, 0)["seconds"]), "a second", log=box.log)
     socket = str(box.run_dir / "control.sock")
     args = argparse.Namespace(meter="plug", socket=socket, config=box.file)
 
@@ -266,7 +268,7 @@ def test_commands_are_measured_by_the_seconds_of_the_controller(box: Box) -> Non
 
 
 def test_the_controller_shows_and_keeps_what_meters_say(box: Box) -> None:
-    wait_for("three seconds", lambda: len(said(box, 0)["seconds"]) >= 6, box.log)
+    wait_for(lambda: len(said(box, 0)["seconds"]) >= 6, "three seconds", log=box.log)
     answer = said(box, 0)
     plug = next(m for m in answer["meters"] if m["id"] == "plug")
     assert (plug["of"], plug["power_w"], plug["estimated"]) == ("web", 43.3, False)
@@ -283,7 +285,7 @@ def test_the_controller_shows_and_keeps_what_meters_say(box: Box) -> None:
         rows = box.naproxy("measure", "plug", "--seconds", "3", "--json").stdout.splitlines()
         return {json.loads(row)["meter"] for row in rows}
 
-    wait_for("a second of the meter that was asked for", lambda: live() == {"plug"}, box.log)
+    wait_for(lambda: live() == {"plug"}, "a second of the meter that was asked for", log=box.log)
     assert box.end() == 0
     with sqlite3.connect(box.data_dir / "history.db") as history:
         kept = history.execute(

@@ -9,13 +9,15 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from box import PATIENCE_S, Box, wait_for
+from box import Box
 from naproxy.core import page_h
 from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason, reason_of
 from naproxy.core.state import Klass, State
 from naproxy.history.read import recorded
 from naproxy.history.read.queries import open_history
+
+from tests.patience import PATIENCE_S, wait_for
 
 
 def test_a_server_sleeps_when_told_and_wakes_by_a_magic_packet_when_needed(box: Box) -> None:
@@ -24,7 +26,7 @@ def test_a_server_sleeps_when_told_and_wakes_by_a_magic_packet_when_needed(box: 
     box.ask_for_wake()
     box.wait(State.AWAKE)
     assert box.server.packets >= 1
-    wait_for("the ledger", lambda: wakes(box)[0]["outcome"] == "up")
+    wait_for(lambda: wakes(box)[0]["outcome"] == "up", "the ledger")
     [wake] = wakes(box)
     assert (wake["who"], wake["host"], wake["path"], wake["method"], wake["agent"]) == (
         "192.0.2.17",
@@ -110,7 +112,7 @@ def test_connections_that_are_passed_on_are_requests_in_the_history(box: Box) ->
     layout.service[0].passed += 3
     for _ in range(2):
         before = layout.heartbeat_us
-        wait_for("a beat", lambda before=before: layout.heartbeat_us != before)
+        wait_for(lambda before=before: layout.heartbeat_us != before, "a beat")
     box.end()
     with closing(sqlite3.connect(box.data_dir / "history.db")) as db:
         asked = "SELECT class, outcome, sum(requests) FROM traffic_minutes GROUP BY 1, 2"
@@ -143,7 +145,7 @@ def test_the_mode_awake_wakes_and_is_kept_over_a_restart(box: Box) -> None:
 
 def test_the_heartbeat_comes_from_the_loop(shared: Box) -> None:
     first = shared.layout().heartbeat_us
-    wait_for("a beat", lambda: shared.layout().heartbeat_us > first)
+    wait_for(lambda: shared.layout().heartbeat_us > first, "a beat")
     assert shared.layout().controller_pid == shared.process.pid  # type: ignore[union-attr]
 
 
@@ -158,7 +160,7 @@ def test_the_journal_tells_a_cut_off_wake(box: Box) -> None:
     box.sleep()
     box.server.deaf = True
     box.ask_for_wake()
-    wait_for("the ledger", lambda: len(wakes(box)) == 1)
+    wait_for(lambda: len(wakes(box)) == 1, "the ledger")
     box.end(signal.SIGKILL)
     box.start()
     assert wakes(box)[-1]["outcome"] == "controller ended"
@@ -253,7 +255,7 @@ def test_sighup_reads_the_file_again_unless_it_is_bad(shared: Box) -> None:
     ):
         shared.file.write_text(text)
         shared.process.send_signal(signal.SIGHUP)
-        wait_for(text, true)
+        wait_for(true, text)
     assert shared.layout().notice == b"hello"
 
 
@@ -275,7 +277,7 @@ def test_requests_in_the_ring_reach_the_policy_and_the_history(box: Box) -> None
         file.seek(16)
         file.write(struct.pack("=Q", 30))
     spent = Reason("policy.budget", used=2, allowed=3)
-    wait_for("30 requests", lambda: spent in reason_of(box.status()["decision"]["reason"]).parts())
+    wait_for(lambda: spent in reason_of(box.status()["decision"]["reason"]).parts(), "30 requests")
     box.end()
     with closing(open_history(box.data_dir)) as db:
         kept = recorded.requests(db, "web", 0, time.time() + 60)
@@ -293,8 +295,8 @@ def test_garbage_on_the_wake_socket_is_counted_and_ignored(box: Box) -> None:
     for data in garbage:
         box.datagram(data)
     wait_for(
-        "the count",
         lambda: box.call("GET", "/v1/status")[1]["box"]["bad_datagrams"] == len(garbage),
+        "the count",
     )
     assert box.record().state == State.ASLEEP
     box.ask_for_wake()

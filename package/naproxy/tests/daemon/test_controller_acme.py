@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import wait_for
 from edge_box import EdgeBox, edge_box, needs_haproxy
 from naproxy.api.client import ask
 from pebble import Pebble, Port80, hook, needs_pebble, pebble
 from test_controller_https import Both
+
+from tests.patience import wait_for
 
 pytestmark = [*needs_haproxy, *needs_pebble, pytest.mark.usefixtures("able")]
 DAY_S = 86400
@@ -56,7 +57,7 @@ class Acme(Both):
 
     def issued(self) -> dict[str, Any]:
         """Wait until it is there."""
-        wait_for("the certificate", lambda: bool(self.told()["names"]), self.said)
+        wait_for(lambda: bool(self.told()["names"]), "the certificate", log=self.said)
         return self.told()
 
     def problem(self) -> dict[str, Any]:
@@ -66,7 +67,7 @@ class Acme(Both):
             problem = self.told()["problem"]
             return problem is not None and problem["code"] != "https.acme_coming"
 
-        wait_for("a reason", known, self.said)
+        wait_for(known, "a reason", log=self.said)
         found: dict[str, Any] = self.told()["problem"]
         return found
 
@@ -103,14 +104,14 @@ def test_a_certificate_is_issued_shown_and_renewed(tmp_path: Path, issuer: Pebbl
         ends = [told[f"not_{which}_s"] for which in ("before", "after")]
         assert abs(told["next_try_s"] - (ends[0] + (ends[1] - ends[0]) * 2 / 3)) <= DAY_S / 2
         first = told["fingerprint"]
-        wait_for("it", lambda: box.edge.shown("one.example") == first, box.said)
+        wait_for(lambda: box.edge.shown("one.example") == first, "it", log=box.said)
         assert box.challenges() == []
         with socket.create_connection(("127.0.0.1", box.edge.port)):
             done = box.naproxy("certificate", "renew", "main")
             assert done.returncode == 0, done.stderr
             second = box.told()["fingerprint"]
             assert second != first
-            wait_for("the new one", lambda: box.edge.shown("one.example") == second, box.said)
+            wait_for(lambda: box.edge.shown("one.example") == second, "the new one", log=box.said)
         assert "the box has it issued anew at " in box.naproxy("certificate", "list").stdout
         before = (box.edge.folder / "keys/main.pem").read_bytes()
         done = box.naproxy("certificate", "renew", "main", "--staging", "--json")
@@ -176,7 +177,7 @@ def test_a_trial_of_new_settings_changes_nothing(tmp_path: Path, issuer: Pebble)
 
         assert tried("new", change)[0] == HTTPStatus.ACCEPTED
         path = "/v1/certificates/new/renew"
-        wait_for("it", lambda: box.box.call("GET", path)[1]["state"] != "running", box.said)
+        wait_for(lambda: box.box.call("GET", path)[1]["state"] != "running", "it", log=box.said)
         job = box.box.call("GET", path)[1]
         assert (job["error"], job["result"]["names"]) == (None, ["one.example"])
         assert tried("other", change)[0] == HTTPStatus.NOT_FOUND

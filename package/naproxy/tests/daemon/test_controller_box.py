@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import Box, wait_for
+from box import Box
 from naproxy.core.state import State
+
+from tests.patience import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def started_s(box: Box) -> float:
 
 
 def wait_for_another_start(box: Box, before_s: float) -> None:
-    wait_for("another start", lambda: started_s(box) > before_s, box.log)
+    wait_for(lambda: started_s(box) > before_s, "another start", log=box.log)
     box._page = None
 
 
@@ -148,7 +150,7 @@ def test_the_log_is_shown_filtered_and_bounded(shared: Box) -> None:
     assert len(answer["lines"]) == 1
     assert "looks after web" in answer["lines"][0]
     shared.datagram(b"\x1b[31m<script>alert(1)</script>\n")
-    wait_for("the line", lambda: "datagram ignored" in shared.log())
+    wait_for(lambda: "datagram ignored" in shared.log(), "the line")
     said = shared.call("GET", "/v1/box/logs")[1]["lines"]
     assert all(line.isprintable() for line in said)
 
@@ -216,7 +218,7 @@ def test_varnishs_cache_is_emptied(make: Callable[..., Box], tmp_path: Path) -> 
     box.arguments += ["--varnish-name", str(name)]
     box.start()
     try:
-        wait_for("varnish", lambda: "obj.status" not in bans(name) and bool(bans(name)))
+        wait_for(lambda: "obj.status" not in bans(name) and bool(bans(name)), "varnish")
         ask(box, "POST", "/cache/empty")
         assert "obj.status != 0" in bans(name)
         server.terminate()

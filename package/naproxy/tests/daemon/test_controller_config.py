@@ -7,8 +7,10 @@ from typing import Any
 
 import naproxy
 import pytest
-from box import Box, wait_for
+from box import Box
 from web_server import WebServer, serving
+
+from tests.patience import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,7 @@ def test_an_api_for_carbon_dioxide_is_asked_at_once_and_forgotten_at_once(box: B
     grid = WebServer(b'{"carbonIntensity": 118.4}')
     with serving(grid):
         assert patch(box, put("office.co2_url", f"http://127.0.0.1:{grid.server_port}/"))[0] == 200
-        wait_for("an answer", lambda: told()["co2_g_per_kwh"] == 118.4, box.log)
+        wait_for(lambda: told()["co2_g_per_kwh"] == 118.4, "an answer", log=box.log)
     status, answer = box.call("POST", "/v1/co2/look", b"{}")
     assert (status, answer["co2"]["problem"]["code"]) == (200, "co2.unreachable")
     assert patch(box, put("office.co2_url", ""))[0] == 200

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import Box, wait_for
+from box import Box
 from certificates import Authority, Issued, encrypted, openssl
 from edge_box import EdgeBox, edge_box, needs_haproxy
 from naproxy.core.state import State
+
+from tests.patience import wait_for
 
 pytestmark = needs_haproxy
 DAY_S = 86400
@@ -60,7 +62,7 @@ class Both:
         return sorted(path.name for path in (self.edge.folder / "keys").glob("*"))
 
     def serve(self) -> None:
-        wait_for("haproxy's configuration", (self.edge.folder / "current").exists, self.box.log)
+        wait_for((self.edge.folder / "current").exists, "haproxy's configuration", log=self.box.log)
         self.edge.start()
 
     def close(self) -> None:
@@ -94,11 +96,11 @@ def test_a_certificate_is_sent_by_the_command_and_served(both: Both, tmp_path: P
     assert done.stdout.startswith("main: one.example\n  RSA 2048, issued by CN=Below, until ")
     assert "used by web" in done.stdout
     shown = fingerprint(issued)
-    wait_for("it", lambda: both.edge.shown("one.example") == shown, both.box.log)
+    wait_for(lambda: both.edge.shown("one.example") == shown, "it", log=both.box.log)
     assert both.edge.ask("one.example", "--http2")["alpn"] == "h2"
     [configured] = both.config()["certificate"]
     assert (configured["id"], configured["source"]) == ("main", "upload")
-    wait_for("the state", lambda: both.naproxy("edge").returncode == 0, both.box.log)
+    wait_for(lambda: both.naproxy("edge").returncode == 0, "the state", log=both.box.log)
     said = both.naproxy("edge").stdout
     assert "HTTPS is served by haproxy 2." in said
     assert "no certificate for" not in said
@@ -182,8 +184,8 @@ def test_no_key_is_in_what_the_box_tells_of_itself(both: Both) -> None:
     both.box.wait(State.AWAKE)
     issued = both.authority.issue("one.example", kind="rsa")
     assert both.send(issued)[0] == 200
-    wait_for("it", lambda: both.kept() == ["main.pem"], both.box.log)
-    wait_for("the edge", (both.edge.folder / "current/cert-main.pem").exists, both.box.log)
+    wait_for(lambda: both.kept() == ["main.pem"], "it", log=both.box.log)
+    wait_for((both.edge.folder / "current/cert-main.pem").exists, "the edge", log=both.box.log)
     own = (both.edge.folder / "own.pem").read_text()
     told = [both.box.call("GET", f"/v1/{what}")[1] for what in ("status", "certificates", "edge")]
     told += [both.box.call("GET", f"/v1/{what}")[1] for what in ("config", "box/logs", "metrics")]
@@ -203,11 +205,11 @@ def test_what_is_sent_outlives_the_controller(both: Both) -> None:
     """haproxy starts without it, and goes on without it."""
     issued = both.authority.issue("one.example")
     assert both.send(issued)[0] == 200
-    wait_for("the edge", (both.edge.folder / "current/cert-main.pem").exists, both.box.log)
+    wait_for((both.edge.folder / "current/cert-main.pem").exists, "the edge", log=both.box.log)
     both.box.end()
     both.edge.start()
     assert both.edge.shown("one.example") == fingerprint(issued)
     workers = both.edge.workers()
     both.box.start()
-    wait_for("the edge", lambda: both.box.call("GET", "/v1/edge")[1]["running"], both.box.log)
+    wait_for(lambda: both.box.call("GET", "/v1/edge")[1]["running"], "the edge", log=both.box.log)
     assert both.edge.workers() == workers

@@ -6,14 +6,14 @@ import os
 import shutil
 import ssl
 import subprocess
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S
+
 _Answer = TypeVar("_Answer")
 
 
@@ -23,13 +23,6 @@ def needs(*programs: str, root: bool = False) -> pytest.MarkDecorator:
     if root and os.geteuid() != 0:
         missing.append("root")
     return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
-
-
-def wait_for(true: Callable[[], bool], what: str = "") -> None:
-    end_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < end_s, what
-        time.sleep(0.05)
 
 
 def failures(driver: Any) -> list[str]:

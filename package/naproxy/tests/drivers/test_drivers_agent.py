@@ -16,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from driver_calls import PATIENCE_S, secret_file, wait_for
+from driver_calls import secret_file
 from free_port import free_port
 from naproxy.core.reason import Reason
 from naproxy.drivers import agent_protocol
@@ -25,6 +25,8 @@ from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 from naproxy.server.services import Office, parse
 from ssh_server import TARGET
+
+from tests.patience import PATIENCE_S, wait_for
 
 AGENT = Path(__file__).parents[3] / "naproxy-agent" / "src"
 KEY = bytes(range(32)).hex()

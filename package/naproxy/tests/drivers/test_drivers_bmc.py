@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver_calls import certificate, failures, needs, presenting, secret_file, wait_for
+from driver_calls import certificate, failures, needs, presenting, secret_file
 from free_port import free_port
 from naproxy.core.reason import Reason, WrongError
 from naproxy.drivers import pinned, secret
@@ -24,6 +24,8 @@ from naproxy.drivers.wake import ipmi as wake_ipmi
 from naproxy.drivers.wake import redfish as wake_redfish
 from naproxy.server.machine_io import Answer
 from ssh_server import TARGET
+
+from tests.patience import wait_for
 
 PASSWORD = "s3cret-of-the-bmc"
 EMULATOR = Path(sys.executable).with_name("sushy-emulator")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver_calls import failures, needs, wait_for
+from driver_calls import failures, needs
 from naproxy.core.reason import WrongError
 from naproxy.drivers import virsh
 from naproxy.drivers.sleep import SleepResult
@@ -24,6 +24,8 @@ from naproxy.drivers.sleep import libvirt as sleep_libvirt
 from naproxy.drivers.wake import libvirt as wake_libvirt
 from naproxy.server.machine_io import Answer
 from ssh_server import SSHD, TARGET, Server, key, serving
+
+from tests.patience import wait_for
 
 NOBODY = 65534
 

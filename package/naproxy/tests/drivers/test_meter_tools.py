@@ -12,12 +12,14 @@ from typing import Any
 
 import bmc
 import pytest
-from driver_calls import needs, secret_file, wait_for
+from driver_calls import needs, secret_file
 from free_port import free_port
 from hypothesis import given
 from hypothesis import strategies as st
 from meters import fault, power_w, read
 from naproxy.drivers.meter import Fault, Reading, ipmi, nut, snmp
+
+from tests.patience import wait_for
 
 SNMPD, UPSD, DUMMY = "/usr/sbin/snmpd", "/lib/nut/upsd", "/lib/nut/dummy-ups"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from driver_calls import needs, wait_for
+from driver_calls import needs
 from free_port import free_port
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +14,8 @@ from naproxy.core.state import State
 from naproxy.drivers import powermodel
 from naproxy.drivers.meter import Fault, Reading
 from naproxy.drivers.powermodel import Coefficients, Counters, Utilisation
+
+from tests.patience import wait_for
 
 TRUE = Coefficients(30.0, 12.0, 3.0, 5.0, 0.1)
 

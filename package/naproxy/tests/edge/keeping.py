@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE_S = 60.0
+from tests.patience import PATIENCE_S
 
 
 class Memory:

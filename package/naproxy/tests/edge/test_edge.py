@@ -15,7 +15,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from box import wait_for
 from certificates import openssl
 from edge_box import BLOCK, EdgeBox, edge_box, needs_haproxy
 from naproxy.config import document as config
@@ -23,6 +22,8 @@ from naproxy.edge.apply import Generations, Haproxy
 from naproxy.edge.render import Here, digest_of, render, wanted
 from naproxy.edge.store import Store
 from naproxy.edge.x509 import Openssl, Pair, Sent, make_own, read
+
+from tests.patience import wait_for
 
 pytestmark = needs_haproxy
 
@@ -270,7 +271,7 @@ def test_one_address_cannot_take_all_connections(shared: Edge) -> None:
             assert refused
         assert shared.box.curl("one.example").returncode != 0
         assert shared.box.ask("one.example", "--interface", "127.0.0.2")
-    wait_for("all to have gone", lambda: connected(shared) == 0)
+    wait_for(lambda: connected(shared) == 0, "all to have gone")
     assert shared.box.ask("one.example")
 
 
@@ -283,16 +284,16 @@ def test_while_many_are_connected_one_network_leaves_room_for_others(shared: Edg
 
         for n in range(260):
             come(f"127.0.{n % 8}.{n // 8 + 1}")
-        wait_for("the crowd", lambda: connected(shared) >= 260)
+        wait_for(lambda: connected(shared) >= 260, "the crowd")
         greedy = []
         for n in range(70):
             with contextlib.suppress(ConnectionResetError):  # refused while it still connects
                 greedy.append(come(f"127.1.0.{n % 4 + 1}"))
         refused = 70 - len(greedy)
-        wait_for("six to be too many", lambda: refused + len(hung_up(greedy)) == 6)
+        wait_for(lambda: refused + len(hung_up(greedy)) == 6, "six to be too many")
         assert shared.box.curl("one.example", "--interface", "127.2.0.1").returncode == 0
         assert refused + len(hung_up(greedy)) == 6
-    wait_for("all to have gone", lambda: connected(shared) == 0)
+    wait_for(lambda: connected(shared) == 0, "all to have gone")
 
 
 def connected(edge: Edge) -> int:
@@ -351,7 +352,7 @@ def test_who_reads_nothing_is_not_waited_for(edge: Edge) -> None:
         context.wrap_socket(plain) as secure,
     ):
         secure.sendall(b"GET /stream/2000 HTTP/1.1\r\nHost: x\r\n\r\n")
-        wait_for("haproxy to give up", lambda: not edge.box.connections())
+        wait_for(lambda: not edge.box.connections(), "haproxy to give up")
 
 
 def test_what_haproxy_cannot_read_changes_nothing(running: Edge) -> None:

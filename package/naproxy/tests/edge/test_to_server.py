@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from box import wait_for
 from certificates import Issued, openssl
 from edge_box import EdgeBox, edge_box, needs_haproxy
 from free_port import free_port
@@ -28,6 +27,8 @@ from naproxy.edge import to_server
 from naproxy.edge.keeper import Keeper
 from naproxy.edge.render import render, serves, wanted
 from naproxy.edge.to_server import Way
+
+from tests.patience import wait_for
 
 pytestmark = needs_haproxy
 NAME = "shop.example"
@@ -192,7 +193,7 @@ def test_a_connection_of_varnish_is_one_to_the_server_as_long_as_it_lasts(place:
             assert b"200 OK" in place.ask(sock)
         assert len(server.asked_by) == looks + 2
         ended = server.ended
-    wait_for("both to end", lambda: server.ended == ended + 2)
+    wait_for(lambda: server.ended == ended + 2, "both to end")
 
 
 def test_each_name_of_the_server_is_asked_for(place: Place) -> None:
@@ -212,7 +213,7 @@ def test_who_asks_by_an_address_is_served_under_the_first_name(place: Place) -> 
     assert server.asked_by[-1] is None
     other = place.server(place.authority.issue("other.example"))
     place.apply(settings(other.port, place.ca))
-    wait_for("the other", lambda: place.ask(host="192.0.2.1") == b"")
+    wait_for(lambda: place.ask(host="192.0.2.1") == b"", "the other")
 
 
 def test_its_name_may_be_another_than_the_visitors(place: Place) -> None:
@@ -259,7 +260,7 @@ def test_a_pinned_certificate_is_learned_when_the_server_is_awake(place: Place) 
     asyncio.run(place.keeper.once())
     asyncio.run(place.keeper.once())
     assert place.told() is None
-    wait_for("the way", (place.box.here.run_dir / "edge/to-web.sock").exists)
+    wait_for((place.box.here.run_dir / "edge/to-web.sock").exists, "the way")
     assert b"200 OK" in place.ask(host="anything.example")
     # Another that says it is the same.
     server.close()
@@ -267,7 +268,7 @@ def test_a_pinned_certificate_is_learned_when_the_server_is_awake(place: Place) 
     place.now_s += 3601
     new = settings(other.port, 'to_server_check = "pin"', f'to_server_pin = "{pin}"')
     assert place.apply(new)["code"] == "https.shown_other"
-    wait_for("the other to be refused", lambda: place.ask() == b"")
+    wait_for(lambda: place.ask() == b"", "the other to be refused")
     assert other.heard == []
 
 
@@ -327,7 +328,7 @@ def test_a_change_keeps_the_connections_and_new_ones_are_by_it(place: Place) -> 
         other = place.server()
         place.apply(settings(other.port, place.ca))
         assert b"200 OK" in place.ask(kept)
-        wait_for("the other", lambda: b"200 OK" in place.ask() and bool(other.heard))
+        wait_for(lambda: b"200 OK" in place.ask() and bool(other.heard), "the other")
 
 
 def test_a_large_head_comes_through(place: Place) -> None:
