@@ -74,17 +74,17 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 
 # ----------------------------------------------------------------------- test
 
-# Two at a time: the long ones first, what waits beside what works; one that fails stops no other.
+# Three at a time: the long ones first, what waits beside what works; one that fails stops no other.
 # BUILT: empty once it is built.
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
 test: build ## run all tests but those marked long: 14 minutes on two cores when it was measured
-	@echo "Testing, two targets at a time; each speaks when it has ended:"
+	@echo "Testing, three targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
 	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
-	    $(MAKE) --no-print-directory -k -j2 --output-sync=target BUILT= $(TESTS) || \
+	    $(MAKE) --no-print-directory -k -j3 --output-sync=target BUILT= $(TESTS) || \
 	    { echo "What failed, and how to run just that again:"; $(PYTHON) tests/failures.py $(BUILD)/test.log; exit 1; }
 
 test-all: ## run the tests marked long too, and test-measure; nobody has measured how long it takes
