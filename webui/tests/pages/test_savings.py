@@ -221,7 +221,7 @@ def _no_meter(app: Flask) -> None:
     app.extensions["naproxy_equipment"]["equipment"] = Equipment(
         answered=True,
         version="2",
-        servers=(Server("web", ("person",), False, 3600, 43.3, 1.6, 4.1),),
+        servers=(Server("web", ("person",), False, 43.3, 1.6, 4.1),),
     )
 
 

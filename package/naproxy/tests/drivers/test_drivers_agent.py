@@ -86,7 +86,7 @@ class Server:
 
     def sleeps(self) -> bool:
         """Whether it has gone to sleep, or does in time."""
-        wait_for(self.asleep.exists)
+        wait_for(self.asleep.exists, "the server to sleep")
         return True
 
     def stays_awake(self) -> bool:

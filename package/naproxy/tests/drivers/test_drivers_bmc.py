@@ -69,7 +69,7 @@ class Bmc:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        wait_for(lambda: not self.wake(), "ipmi_sim does not answer")
+        wait_for(lambda: not self.wake(), "an answer of ipmi_sim")
 
     def login(self, **changes: Any) -> dict[str, Any]:
         # ipmi_sim knows no SHA-256.
@@ -213,7 +213,7 @@ class Emulator(Redfish):
         self.process = subprocess.Popen(
             [EMULATOR, "--config", directory / "emulator.conf"], stderr=self.log, stdout=self.log
         )
-        wait_for(lambda: "refused" not in str(self.wake()).lower(), "the emulator does not answer")
+        wait_for(lambda: "refused" not in str(self.wake()).lower(), "an answer of the emulator")
 
     def sleep(self, **changes: Any) -> SleepResult:
         settings = sleep_redfish.Settings(**self.login(**changes))
@@ -221,7 +221,7 @@ class Emulator(Redfish):
 
     def until_on(self) -> None:
         """Call until the BMC says that it is on already."""
-        wait_for(lambda: "already On" in str(self.wake()))
+        wait_for(lambda: "already On" in str(self.wake()), "the power")
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +239,7 @@ def test_redfish_powers_off_gracefully_and_on_again(emulator: Emulator) -> None:
     assert emulator.sleep() == SleepResult(
         Answer.ACCEPTED, Reason("bmc.taken", kind="GracefulShutdown", state="On")
     )
-    wait_for(lambda: "already Off" in str(emulator.sleep().reason))
+    wait_for(lambda: "already Off" in str(emulator.sleep().reason), "the power to go")
     assert emulator.wake() == []
     emulator.until_on()
 

@@ -50,7 +50,7 @@ class Host:
             extra_groups=[],
             stderr=subprocess.DEVNULL,
         )
-        wait_for(lambda: _answers(socket_path), "libvirtd does not answer")
+        wait_for(lambda: _answers(socket_path), "an answer of libvirtd")
         # What the test driver remembers, it forgets with the last connection.
         self.keeper = subprocess.Popen(
             ["virsh", "-q", "-c", self.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -140,7 +140,7 @@ def pdu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     )
     community = secret_file(folder, "secret")
     asked = {"host": "127.0.0.1", "port": port, "community_file": community}
-    wait_for(lambda: isinstance(read("snmp", **asked)[0], Reading))
+    wait_for(lambda: isinstance(read("snmp", **asked)[0], Reading), "snmpd")
     yield asked
     end(process)
 
@@ -215,7 +215,7 @@ class Ups:
         driver = subprocess.Popen([DUMMY, "-a", "dummy", "-F", "-u", "root"], **quiet)  # type: ignore[call-overload]
         daemon = subprocess.Popen([UPSD, "-F", "-u", "root"], **quiet)  # type: ignore[call-overload]
         try:
-            wait_for(lambda: isinstance(read("nut", ups=self.name)[0], Reading))
+            wait_for(lambda: isinstance(read("nut", ups=self.name)[0], Reading), "upsd")
             yield
         finally:
             end(driver)

@@ -99,7 +99,7 @@ def exporter() -> Iterator[int]:
         ["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{port}"],
         stderr=subprocess.DEVNULL,
     )
-    wait_for(lambda: isinstance(read("model", port=port, interval_s=0.1)[0], Reading))
+    wait_for(lambda: isinstance(read("model", port=port, interval_s=0.1)[0], Reading), "a reading")
     yield port
     process.terminate()
     process.wait(10)
