@@ -239,7 +239,7 @@ class TestMisbehaviour:
         asleep.server.board.configure(hang=True)
         asleep.box.run(["etherwake", "-i", "eth0", MAC])
         await_state(asleep, "hung")
-        assert ping(asleep)
+        wait_for(lambda: ping(asleep), "an answer to a ping")
         with pytest.raises(TimeoutError):
             get(asleep, "/", timeout_s=0.5)
 
@@ -362,4 +362,4 @@ class TestCleanup:
 
     def test_a_living_office_is_not_removed(self, office: Office) -> None:
         assert office.name not in clean()
-        assert ping(office)
+        wait_for(lambda: ping(office), "an answer to a ping")
