@@ -5,7 +5,7 @@ PYTHON := .venv/bin/python
 # The virtual office needs network namespaces, and so root.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 # Names of tests are relative to this folder, so each can be run again as it is printed.
-# .pytest.ini has the marks; `make test-all` runs what is marked long too (LONG=1).
+# .pytest.ini explains the marks. LONG=1 also runs the tests marked long.
 PYTEST := $(PYTHON) -m pytest -q --rootdir . -m "not alone$(if $(LONG),, and not long)"
 
 # Varnish and others are in /usr/sbin, which is not on an ordinary user's PATH.
@@ -74,7 +74,7 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 
 # ----------------------------------------------------------------------- test
 
-# Three at a time: the long ones first, what waits beside what works; one that fails stops no other.
+# Three targets run at a time, the longest first. A target that fails stops no other.
 # BUILT: empty once it is built.
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
@@ -153,7 +153,7 @@ test-office: $(BUILT) ## the virtual office and the generated history
 test-e2e: $(BUILT) ## the whole box in the virtual office
 	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/e2e
 
-test-measure: build ## what is marked alone, as it measures times and power: two minutes; not part of test
+test-measure: build ## the tests marked alone, which measure times and power: two minutes; not part of test
 	$(AS_ROOT) $(PYTEST) -m alone tests/e2e
 
 $(BUILD)/.recipes: tests/recipes/packages.txt tests/install-packages

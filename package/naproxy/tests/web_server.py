@@ -43,7 +43,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.server.body)
 
-    do_POST = do_PUT = do_GET  # noqa: N815 - their names are the methods'
+    do_POST = do_PUT = do_GET  # noqa: N815 - http.server looks for these names
 
     def log_message(self, *_: object) -> None:
         pass

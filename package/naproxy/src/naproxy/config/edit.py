@@ -333,7 +333,7 @@ def _wrong(where: str, code: str, **params: Any) -> ConfigError:
 def _as_toml(value: Any, container: Any) -> Any:
     """Make TOML of a value: tables in sections of their own, unless the container is inline."""
     import tomlkit  # noqa: PLC0415 - loaded by now
-    from tomlkit.items import AoT, Array, InlineTable, Table  # noqa: PLC0415 - the same
+    from tomlkit.items import AoT, Array, InlineTable, Table  # noqa: PLC0415 - loaded by now
 
     if isinstance(value, Table) and not isinstance(container, InlineTable):
         return value  # with its comments

@@ -72,8 +72,7 @@ def _channels(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Fetch, and say what became of each; nothing is fetched if an argument is wrong."""
     places = _places(args.urls, args.out)
-    # Loads libcurl, which only this command needs.
-    from naproxy.lab.transfer.fetch import File, Job, fetch  # noqa: PLC0415
+    from naproxy.lab.transfer.fetch import File, Job, fetch  # noqa: PLC0415 - loads libcurl
 
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
