@@ -228,6 +228,14 @@ async def test_after_a_wake_each_sites_usual_files_are_fetched_once(
     assert {path for path, _ in box.asked} == {"/robots.txt", "/favicon.ico"}
 
 
+async def test_a_sites_files_are_asked_for_by_the_name_that_browsers_send(
+    made: Warmer, box: Box
+) -> None:
+    made.configure(replace(configured(), hosts=("büro.example",)))
+    await after_wake(made, 200.0)
+    assert {said["Host"] for _, said in box.asked} == {"xn--bro-hoa.example"}
+
+
 async def test_a_wait_has_its_price_where_waits_are_short(made: Warmer, box: Box) -> None:
     made.observed(State.ASLEEP, 0.0)
     made.observed(State.WAKING, 1000.0)

@@ -18,6 +18,7 @@ from typing import Any, Final
 from naproxy.config.document import Server
 from naproxy.controller.learning import path_hash
 from naproxy.controller.varnish import Job, Varnish
+from naproxy.core.names import ascii_site
 from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass, State
 from naproxy.policy.warming import Bounds, Costs, Warming, wait_j
@@ -270,7 +271,7 @@ class Warmer:
         schemes = (False, True) if own.https.mode == "box" else (False,)
         return [
             Job(path, host, url, https=https)
-            for host in own.hosts
+            for host in map(ascii_site, own.hosts)
             if "*" not in host
             for url in _ASKED_ANYWAY
             if not (self._planner.has(path := path_hash(host, url)) and missing)
