@@ -20,7 +20,6 @@ from naproxy_webui.auth.guard import Keys
 from naproxy_webui.auth.passwords import Cost
 from naproxy_webui.http import static_files
 from naproxy_webui.options import Settings
-from werkzeug.routing import Rule
 
 sys.path.append(str(Path(__file__).parents[2] / "package/naproxy/tests"))
 
@@ -70,21 +69,9 @@ def settings(tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def made_once() -> Iterator[None]:
-    """Do once for all applications what takes most of the time in which one is made.
-
-    These are the functions that build the addresses of routes, and the digest of static files.
-    """
-    compile_builder, kept = Rule._compile_builder, dict[tuple[str, bool], Any]()
-
-    def builder(rule: Rule, append_unknown: bool = True) -> Any:
-        key = (rule.rule, append_unknown)
-        if rule.defaults or key not in kept:
-            kept[key] = compile_builder(rule, append_unknown)
-        return kept[key]
-
+def static_files_hashed_once() -> Iterator[None]:
+    """Hash each static file once for all applications."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Rule, "_compile_builder", builder)
         patched.setattr(static_files, "_version", cache(static_files._version))
         yield
 
