@@ -264,7 +264,7 @@ class Promise:
     """What the office promises its visitors."""
 
     fraction: float = option(
-        "At most this share of people's requests may be delayed", 0.01, low=0, high=1
+        "At most this share of people's requests may be delayed", 0.05, low=0, high=1
     )
     delta_s: float = option("A request that waits longer than this is delayed", 1.0, low=0, high=60)
 
