@@ -131,6 +131,7 @@ def good(page: WatchedPage) -> None:
     clean(page)
 
 
+@pytest.mark.long
 def test_a_certificate_in_two_files_is_checked_then_used(
     open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
@@ -166,6 +167,7 @@ def test_the_card_says_by_itself_what_a_change_led_to(
     expect(card).not_to_contain_text("no certificate for")
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_said_beside_the_field_it_is_about(
     open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:

@@ -113,6 +113,7 @@ def test_without_a_price_there_is_energy_only_and_where_to_enter_it(page: Watche
     clean(page)
 
 
+@pytest.mark.long
 def test_who_may_only_look_can_change_nothing(viewer: WatchedPage, page: WatchedPage) -> None:
     open_savings(page)  # which works it out
     open_savings(viewer)

@@ -89,6 +89,7 @@ def test_who_leaves_with_something_unsaved_is_asked(page: WatchedPage) -> None:
     assert asked == ["beforeunload"]
 
 
+@pytest.mark.long
 def test_another_policy_is_chosen_with_its_own_settings(page: WatchedPage, stage: Stage) -> None:
     page.goto("/settings/sleep")
     page.locator('input[value="timeout"]').check()
@@ -318,6 +319,7 @@ def test_a_password_of_a_meter_is_kept_in_a_file_replaced_and_removed(
     assert config(stage)["meter"][-1]["password_file"] == ""
 
 
+@pytest.mark.long
 def test_a_meter_at_another_host_asks_for_its_password_again(
     page: WatchedPage, stage: Stage
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_second_server_is_added(page: WatchedPage, stage: Stage) -> None:
     assert [each["id"] for each in config(stage)["server"]] == ["web", "shop"]
 
 
+@pytest.mark.long
 def test_the_box_is_handed_over_to_a_colleague(page: WatchedPage, open_page: OpenPage) -> None:
     with Story(page, "hand over to a colleague") as story:
         story.to("Settings", "Users and passwords")

@@ -467,6 +467,7 @@ def test_an_estimate_that_runs_can_be_cancelled(empty: WatchedPage, tmp_path: Pa
 # ------------------------------------------------------------------------------- who and how
 
 
+@pytest.mark.long
 def test_who_may_only_look_sees_the_result_and_sends_nothing(
     estimated: WatchedPage, open_page: OpenPage
 ) -> None:

@@ -182,6 +182,7 @@ def test_a_box_that_went_back_by_itself_says_so(
     page.get_by_text("The box went back to version").wait_for()
 
 
+@pytest.mark.long
 def test_a_file_that_is_not_good_is_refused_in_words_and_another_may_be_chosen(
     sender: WatchedPage, shared: tuple[Stage, RaucMachine], signer: Signer, tmp_path: Path
 ) -> None:
