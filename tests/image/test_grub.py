@@ -32,7 +32,7 @@ def test_a_system_that_was_not_written_waits_until_the_other_has_failed(
     assert "".join(disk.boot(5)) == "AAABA"
 
 
-@pytest.mark.parametrize("whole", [0.0, 0.5])
+@pytest.mark.parametrize("whole", [0.0, pytest.param(0.5, marks=pytest.mark.long)])
 def test_a_system_that_cannot_be_read_is_passed_over(
     tmp_path: Path, parts: Parts, whole: float
 ) -> None:

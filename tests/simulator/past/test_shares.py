@@ -249,8 +249,8 @@ EXCESS_S: Final = 10.0
 
 
 CASES: Final = [
-    ("a silent WebSocket", PATIENT),
-    ("a page each minute", PATIENT),
+    pytest.param("a silent WebSocket", PATIENT, marks=pytest.mark.long),
+    pytest.param("a page each minute", PATIENT, marks=pytest.mark.long),
     ("a byte every 3 s as a robot, and pages", PATIENT),
     ("woken again and again", USUAL),
     pytest.param("many at once", PATIENT, marks=pytest.mark.long),
@@ -324,9 +324,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     return live(tmp_path_factory.mktemp("undisturbed"), USUAL, visits(), WEEK)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("a silent WebSocket", marks=pytest.mark.long), "woken again and again"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["a silent WebSocket", "woken again and again"])
 def test_visitors_beside_a_stranger_are_served_as_without_him(
     tmp_path: Path, name: str, undisturbed: Lived
 ) -> None:

@@ -24,7 +24,7 @@ def test_without_noise_the_fit_is_exact() -> None:
     assert found.residual_j == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("confidence", [0.8, 0.95])
+@pytest.mark.parametrize("confidence", [pytest.param(0.8, marks=pytest.mark.long), 0.95])
 def test_intervals_cover_the_truth_as_often_as_they_say(confidence: float) -> None:
     trials = 1000
     covered = {"on_w": 0, "off_w": 0, "switch_j": 0}
