@@ -34,6 +34,10 @@ KEYS = [
     "delay_p99_s",
     "cycles_per_day",
     "answered_asleep",
+    "waits_per_day",
+    "wait_mean_s",
+    "wait_usual_s",
+    "asleep_h_per_day",
 ]
 ONE = ["--json", "--cache", "frozen", "--counting", "open", "--promise", "0.1:0.05"]
 
@@ -107,9 +111,10 @@ def told(log: str, tmp_path_factory: pytest.TempPathFactory) -> Told:
 def test_every_row_has_the_keys_in_order(tmp_path: Path) -> None:
     everything = rows(write(tmp_path / "site.log", list(visits(1, 1, 3600))), "--json")
     assert all(list(row) == KEYS for row in everything)
-    assert len(everything) == 5 * 2 * 2 * len(POLICIES)
+    assert len(everything) == 5 * 2 * 2 * len(POLICIES) + 2
+    assert [row["promise"]["f"] for row in everything[-2:]] == [0.01, 0.10]
     assert {row["log"] for row in everything} == {"site"}
-    assert everything[0]["promise"] == {"f": 0.01, "delta_s": 1.0}
+    assert everything[0]["promise"] == {"f": 0.05, "delta_s": 1.0}
 
 
 def test_options_narrow_the_rows(log: str) -> None:
@@ -302,7 +307,8 @@ def test_the_summary_has_the_verdict_and_what_the_figures_show(told: Told) -> No
 
 
 def test_the_summary_has_what_the_page_asks_the_promise_of(tmp_path: Path) -> None:
-    found = summary(tmp_path, two_days(tmp_path / "two.log", 3600, 60), "--cache", "none")
+    asked = two_days(tmp_path / "two.log", 3600, 60)
+    found = summary(tmp_path, asked, "--cache", "none", "--promise", "0.01:1")
     (row,) = (row for row in found["rows"] if row["policy"] == "timeout-2m")
     assert row["delayed_since_day_2"] < row["promise"]["f"] < row["delayed_fraction"]
 

@@ -18,7 +18,8 @@ from naproxy.core.classify import Agents
 from naproxy.core.energy import FALL_S, Power, switch_j
 from naproxy.core.schema import ConfigError, Problem, load
 from naproxy.core.state import Klass
-from naproxy.lab.estimate import progress
+from naproxy.core.waiting import DEFAULT
+from naproxy.lab.estimate import choices, progress
 from naproxy.lab.estimate.accesslog import Log
 from naproxy.lab.estimate.boxcache import (
     BOX,
@@ -48,7 +49,6 @@ from naproxy.lab.estimate.lineup import (
 from naproxy.lab.estimate.traffic import Traffic, read_log
 from naproxy.lab.estimate.verdict import advice
 
-DEFAULT_PROMISE: Final = Promise(0.01, 1.0)
 THESIS_PROMISE: Final = Promise(0.10, 0.05)
 
 _CLASSES: Final = ("learned", "declared", "table-4.1")
@@ -61,6 +61,7 @@ def add_parser(subparsers: Any) -> None:
         help="say from a web server's access log what the box would save",
         description="Read access logs (Common or Combined Log Format, also gzipped) and compare how"
         " much energy each way to decide would save, with what delays, and what no way can beat."
+        " Say what each of three answers to the question who may wait costs and saves in a year."
         " Files of one rotated log (access.log, access.log.1, access.log.2.gz) count as one log.",
     )
     add = parser.add_argument
@@ -89,7 +90,7 @@ def add_parser(subparsers: Any) -> None:
         type=promise,
         metavar="F:DELTA",
         help="at most this fraction of people's requests waits longer than DELTA seconds,"
-        " such as 0.01:1; may be repeated",
+        " such as 0.05:1; may be repeated",
     )
     add("--policy", action="append", choices=POLICIES, help="policy; may be repeated")
     add(
@@ -140,10 +141,10 @@ def add_parser(subparsers: Any) -> None:
 
 
 def promise(text: str) -> Promise:
-    """Parse "0.01:1"."""
+    """Parse "0.05:1"."""
     match = re.fullmatch(r"(\d*\.?\d+%?):(\d*\.?\d+)(?:s|(ms))?", text)
     if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a fraction and seconds, such as 0.01:1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a fraction and seconds, such as 0.05:1")
     f = float(match[1].rstrip("%")) / (100 if match[1].endswith("%") else 1)
     if not 0 < f <= 1:
         raise argparse.ArgumentTypeError(f"the fraction in {text!r} is not between 0 and 1")
@@ -178,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         sys.stderr.write(f"naproxy estimate: {error}\n")
         return 2
-    choice = _choice(args)
+    choice = _choice(args, server)
     shown = progress.of(as_json=args.progress_json, as_words=args.progress or sys.stderr.isatty())
     rows: list[Row] = []
     sections: list[str] = []
@@ -278,16 +279,19 @@ def _server(args: argparse.Namespace, box: BoxModel) -> Server:
     return Server(power, args.wake_s, args.sleep_s, args.utc_offset, known)
 
 
-def _choice(args: argparse.Namespace) -> Choice:
+def _choice(args: argparse.Namespace, server: Server) -> Choice:
     # People get the case that the box itself counts, programs everything.
     caches = [BOX, *CACHES] if args.json else [BOX]
     countings = list(COUNTINGS) if args.json else ["closed"]
-    promises = [DEFAULT_PROMISE, THESIS_PROMISE] if args.json else [DEFAULT_PROMISE]
+    offered = choices.promises(server.wake_s)
+    promises = [offered[DEFAULT], *([THESIS_PROMISE] if args.json else [])]
     return Choice(
         _once(args.cache) or caches,
         _once(args.counting) or countings,
         _once(args.promise) or promises,
         _once(args.policy) or POLICIES,
+        # Somebody who asks for single policies wants no other rows.
+        () if args.policy else list(offered.values()),
     )
 
 
@@ -370,6 +374,8 @@ def write_table(found: Compared) -> None:
         )
         for row in found.rows_of(case):
             out(f"  {_line(row)}{'  breaks the promise' if _breaks(row, case.promise) else ''}\n")
+    if cards := choices.cards(found):
+        out("\n" + "\n".join(choices.lines(cards)) + "\n")
     out(f"\n{advice(found)}\n")
 
 

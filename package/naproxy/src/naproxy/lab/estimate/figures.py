@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 from naproxy.core.energy import Power
 from naproxy.core.reason import plain
 from naproxy.core.state import Klass
+from naproxy.lab.estimate import choices
 from naproxy.lab.estimate.boxcache import BOX
-from naproxy.lab.estimate.lineup import COLUMNS, Compared, Row, Server
+from naproxy.lab.estimate.lineup import COLUMNS, OURS, Compared, Row, Server
 from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart
 from naproxy.lab.estimate.traffic import Traffic
-from naproxy.lab.estimate.verdict import OURS, advice, judge
+from naproxy.lab.estimate.verdict import advice, judge
 
 _PEOPLE = (Klass.PERSON, Klass.API)
 _HOUR_S, _DAY_S = 3600, 86400
@@ -197,6 +198,7 @@ def summary(compared: Compared, data: Data) -> dict[str, Any]:
         "log": traffic.name,
         "advice": advice(compared),
         "verdict": asdict(verdict) if verdict else None,
+        "choices": [asdict(each) for each in choices.cards(compared)],
         "requests": {k.name.lower(): traffic.requests[k] for k in Klass},
         "from_s": traffic.start_s if traffic.trust.entries else None,
         "days": data.days,
@@ -249,11 +251,29 @@ def section(compared: Compared, data: Data, *, number: int) -> str:
             f"<p>{sum(traffic.requests):,} requests in {data.days:.1f} days; {people:,.0f} a day"
             " by people and programs.</p>",
             f"<p>Why this log may mislead:</p><ul>{problems}</ul>" if problems else "",
+            _cards(choices.cards(compared)),
             _table(compared.rows),
             *(f"<figure>{_own_ids(svg, f'{number}-{n}')}</figure>" for n, svg in enumerate(drawn)),
             "</section>",
         )
     )
+
+
+def _cards(cards: Sequence[choices.Card]) -> str:
+    """Return who may wait, as three cards."""
+    made = []
+    for each in cards:
+        name = choices.WORDS[each.name]
+        money = "" if each.money_a_year is None else f", {each.money_a_year:+,.0f} in money"
+        loss = "" if each.pays else "<br><strong>This does not pay.</strong>"
+        made.append(
+            f"<li{'' if each.pays else ' class=loss'}><b>{name[0].upper()}{name[1:]}</b><br>"
+            f"{each.waits_a_day:,.1f} times a day a visitor waits, {each.mean_s:.1f} s on average,"
+            f" usually {each.usual_s:.1f} s at most<br>"
+            f"{each.asleep_h_a_day:.1f} hours asleep a day<br>"
+            f"{each.kwh_a_year:+,.0f} kWh a year net{money}{loss}</li>"
+        )
+    return f"<ul class=cards>{''.join(made)}</ul>" if made else ""
 
 
 def _own_ids(svg: str, own: str) -> str:
@@ -284,6 +304,9 @@ td { font-variant-numeric: tabular-nums }
 th, td { padding: .2em .6em; text-align: right; border-bottom: 1px solid #8884 }
 th:nth-child(-n+4), td:nth-child(-n+4) { text-align: left }
 figure { margin: 1.5em 0; max-width: 760px }
+.cards { display: flex; flex-wrap: wrap; gap: 1em; padding: 0; list-style: none }
+.cards li { flex: 1 15em; padding: 1em; border: 1px solid #8884; border-radius: 8px }
+.cards .loss strong { color: #c62828 }
 """
 
 

@@ -113,7 +113,9 @@ COLUMNS: Final = (
     Column("cycles_per_day", "cycles a day", "cycles/d", 9, ".1f"),
     Column("answered_asleep", "answered asleep", "answered", 9, ".0%"),
 )
-KEYS: Final = ("log", "cache", "counting", "promise", "policy", *(c.key for c in COLUMNS))
+WAITS: Final = ("waits_per_day", "wait_mean_s", "wait_usual_s", "asleep_h_per_day")
+"""Of a row too: how often people wait a day, how long, nearly all at most; hours asleep."""
+KEYS: Final = ("log", "cache", "counting", "promise", "policy", *(c.key for c in COLUMNS), *WAITS)
 """Of the rows that `--json` prints."""
 
 
@@ -153,6 +155,8 @@ ENTRANTS: Final = {
 }
 BOUNDS: Final = ("bound-reactive", "bound-pre-wake", "idealised")
 POLICIES: Final = (*BOUNDS, *ENTRANTS)
+OURS: Final = "teacher"
+"""The box's own policy."""
 
 
 # ------------------------------------------------------------------------------ tasks
@@ -246,7 +250,15 @@ def outcome_row(outcome: Outcome, power: Power, case: Case) -> Row:
         "delay_p99_s": outcome.wait_quantile_s(0.99, closed=closed),
         "cycles_per_day": outcome.cycles / max(outcome.span_s / 86400, 1e-9),
         "answered_asleep": outcome.answered_share if outcome.came_asleep else None,
+        **_waits(outcome, closed=closed),
     }
+
+
+def _waits(outcome: Outcome, *, closed: bool) -> Row:
+    days = max(outcome.span_s / 86400, 1e-9)
+    waits = outcome.waiting(closed=closed)
+    figures = waits.number / days, waits.mean_s, waits.usual_s, outcome.off_s / 3600 / days
+    return dict(zip(WAITS, figures, strict=True))
 
 
 def bound_row(bound: Bound, power: Power, span_s: float, delayed_fraction: float) -> Row:
@@ -261,6 +273,7 @@ def bound_row(bound: Bound, power: Power, span_s: float, delayed_fraction: float
         "delay_p99_s": None,
         "cycles_per_day": bound.cycles / max(span_s / 86400, 1e-9),
         "answered_asleep": None,
+        **dict.fromkeys(WAITS),
     }
 
 
@@ -280,10 +293,17 @@ class Choice:
     countings: Sequence[str]
     promises: Sequence[Promise]
     policies: Sequence[str] = POLICIES
+    own: Sequence[Promise] = ()
+    """Promises that the box's own policy is also run for, in the first case's conditions."""
 
     def cases(self) -> list[Case]:
         """Return every combination."""
         return [Case(*c) for c in product(self.caches, self.countings, self.promises)]
+
+    def own_cases(self) -> list[Case]:
+        """Return the cases of `own` that are not among the others."""
+        first = self.cases()[0]
+        return [first._replace(promise=each) for each in self.own if each not in self.promises]
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +333,8 @@ def _plans(server: Server, choice: Choice) -> Iterator[_Plan]:
         alike = [c for c in cases if c.cache == cache and c.promise in promises]
         # The bounds are needed for the shares, whichever rows are wanted.
         yield _Plan(partial(_BoundsRun, server, alike), 2 + 3 * len(alike))
+    for case in choice.own_cases():
+        yield _Plan(partial(_Run, OURS, server, [case]), 6)
     for name in choice.policies:
         if name in BOUNDS:
             continue
@@ -338,7 +360,7 @@ Told = Callable[[float], None]
 def compare(
     traffic: Traffic, server: Server, choice: Choice, jobs: int = 1, told: Told | None = None
 ) -> list[Row]:
-    """Return the rows of one log, in the order of the cases and of POLICIES.
+    """Return the rows of one log, in the order of the cases and of POLICIES; those of `own` last.
 
     `told` is told now and then which share of the log was gone through.
     """
@@ -351,12 +373,9 @@ def compare(
         efforts[least] += plan.effort
     found = _work(traffic, hands[0], told) if len(hands) == 1 else _share_out(traffic, hands, told)
     rows = {(case, name): row for case, name, row in found}
-    return [
-        with_shares(traffic.name, case, name, rows)
-        for case in choice.cases()
-        for name in POLICIES
-        if name in choice.policies
-    ]
+    wanted = [*product(choice.cases(), [each for each in POLICIES if each in choice.policies])]
+    wanted += [(case, OURS) for case in choice.own_cases()]
+    return [with_shares(traffic.name, case, name, rows) for case, name in wanted]
 
 
 def _work(
@@ -404,7 +423,8 @@ def with_shares(log: str, case: Case, name: str, rows: dict[tuple[Case, str], Ro
     gross = row["saving_gross"]
     shares = {}
     for key, bound in (("share_of_reactive", "bound-reactive"), ("share_of_oracle", "idealised")):
-        most = rows[case, bound]["saving_gross"]
+        # Those of Choice.own have no bounds.
+        most = rows[case, bound]["saving_gross"] if (case, bound) in rows else 0.0
         shares[key] = gross / most if most > 0 else None
     return {
         "log": log,

@@ -23,7 +23,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from naproxy.core.energy import Power
 from naproxy.core.state import Klass, State
@@ -32,6 +32,8 @@ from naproxy.lab.estimate.traffic import Chunk, Rows
 from naproxy.policy.base import Decision, Policy, Request
 
 DAY_S: Final = 86400.0
+USUAL: Final = 0.95
+"""So many of the waits are usual ones."""
 _PERSON, _API = Klass.PERSON, Klass.API
 _AWAKE, _FALLING, _ASLEEP, _WAKING = (
     State.AWAKE,
@@ -39,6 +41,14 @@ _AWAKE, _FALLING, _ASLEEP, _WAKING = (
     State.ASLEEP,
     State.WAKING,
 )
+
+
+class Waits(NamedTuple):
+    """Requests that waited at all: their number, mean, and what USUAL of them do not exceed."""
+
+    number: int
+    mean_s: float
+    usual_s: float
 
 
 @dataclass(slots=True)
@@ -102,6 +112,18 @@ class Outcome:
         """Mean wait of all requests, those that did not wait included."""
         total_ms = sum(ms * n for ms, n in self.waits(closed=closed).items())
         return total_ms / 1000 / self.requests if self.requests else 0.0
+
+    def waiting(self, *, closed: bool) -> Waits:
+        """Return how many requests waited, and how long those did."""
+        waits = self.waits(closed=closed)
+        number = waits.total()
+        total_ms = sum(ms * n for ms, n in waits.items())
+        seen, usual_ms = 0, 0
+        for ms, n in sorted(waits.items()):
+            if seen >= USUAL * number:
+                break
+            seen, usual_ms = seen + n, ms
+        return Waits(number, total_ms / 1000 / max(1, number), usual_ms / 1000)
 
     def wait_quantile_s(self, fraction: float, *, closed: bool) -> float:
         """Return the wait that at least `fraction` of the requests do not exceed."""

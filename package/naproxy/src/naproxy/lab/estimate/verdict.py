@@ -7,9 +7,8 @@ from typing import Final
 
 from naproxy.core.rates import J_PER_KWH, Worth
 from naproxy.core.state import Klass
-from naproxy.lab.estimate.lineup import Compared
+from naproxy.lab.estimate.lineup import OURS, Compared
 
-OURS: Final = "teacher"
 BUSY_PER_DAY: Final = 45_000
 """More requests of people than this a day, and it usually does not pay."""
 
