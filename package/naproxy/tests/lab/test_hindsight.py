@@ -262,3 +262,34 @@ def test_as_a_process_it_says_when_there_is_too_little_or_a_question_is_none(
         status, out, err = run(box, said, capsys)
         assert (status, out) == (2, ""), said
         assert "hindsight" in err, said
+
+
+def carded(box: Box, **more: Any) -> dict[str, Any]:
+    with closing(open_(box)) as db:
+        return hindsight.cards(db, question(box, **more))
+
+
+def test_a_box_that_only_watched_says_what_each_choice_would_bring(box: Box) -> None:
+    live(box, 40, random.Random(5))
+    found = carded(box, price=0.3)
+    assert (found["source"], found["days"]) == ("watched", pytest.approx(40 / 24, abs=0.05))
+    hardly, few, first = found["choices"]
+    assert hardly["waits_a_day"] < few["waits_a_day"] <= first["waits_a_day"]
+    assert hardly["asleep_h_a_day"] < first["asleep_h_a_day"]
+    assert first["money_a_year"] == pytest.approx(0.3 * first["kwh_a_year"])
+
+
+@pytest.mark.parametrize("hours", [0, 23])
+def test_choices_without_a_day_of_requests_are_an_examples(box: Box, hours: float) -> None:
+    live(box, hours, random.Random(5))
+    found = carded(box)
+    assert (found["source"], round(found["days"])) == ("example", 14)
+    assert [each["name"] for each in found["choices"]] == ["hardly", "few", "first"]
+
+
+def test_an_example_is_of_this_server_and_box(box: Box) -> None:
+    free = carded(box, power={**SAID["power"], "proxy_w": 0.0})["choices"]
+    dear = carded(box, power={**SAID["power"], "proxy_w": 50.0})["choices"]
+    assert [each["pays"] for each in dear] == [False] * 3
+    for cheap, costly in zip(free, dear, strict=True):
+        assert cheap["kwh_a_year"] - costly["kwh_a_year"] == pytest.approx(50 * 24 * 365 / 1000)

@@ -3,7 +3,8 @@
 The same functions as those of `naproxy estimate`, fed by the history instead of a log. It takes
 long on a small box, so `python -m naproxy.lab.estimate.hindsight DATA_DIR` is a process of its
 own: a question as JSON on standard input, the answer as JSON on standard output,
-`{"share": 0..1}` a line on standard error.
+`{"share": 0..1}` a line on standard error. A question with `"choices": true` is answered with the
+three cards of who may wait, from the recorded requests or, without a day of them, from an example.
 
 What the cache answered is taken as it was, whatever another rule would have left in it. Times are
 those at which requests came, also of people who had waited just before.
@@ -28,16 +29,21 @@ from naproxy.core.energy import Power, idealised
 from naproxy.core.hours import zone
 from naproxy.core.rates import Rates, rates
 from naproxy.core.state import Klass
+from naproxy.core.waiting import DEFAULT
 from naproxy.history.read import carbon, recorded
 from naproxy.history.read.queries import open_history
 from naproxy.history.read.recorded import Requests
 from naproxy.history.visits import NEEDED, PAGE_LOAD, PROGRAM, SENT_AWAY
+from naproxy.lab.estimate import choices
 from naproxy.lab.estimate.cachemodel import NEVER, RECORDED
+from naproxy.lab.estimate.example import example
 from naproxy.lab.estimate.lineup import (
     BOUNDS,
     ENTRANTS,
+    OURS,
     Case,
     Choice,
+    Compared,
     Promise,
     Row,
     Server,
@@ -60,6 +66,8 @@ PAUSE_S: Final = 900.0
 """A shorter time that the box did not watch is taken for quiet: it was restarted."""
 
 LEAST_S: Final = 3600.0
+LEAST_FOR_CHOICES_S: Final = 86400.0
+"""Less than a day does not know a night."""
 BACK_S: Final = 60.0
 """The waiting page has brought a person back after so long."""
 
@@ -88,6 +96,8 @@ class Question:
     promise: Promise
     policies: Sequence[str] = POLICIES
     rates: Rates = field(default_factory=lambda: rates({}, UTC))
+    price: float | None = None
+    """Of a kWh, mean of the coming year: what the choices' money goes by."""
 
     @classmethod
     def read(cls, said: Mapping[str, Any], co2: Mapping[int, float] | None = None) -> Question:
@@ -112,6 +122,7 @@ class Question:
             promise=Promise(float(said["promise"]["f"]), float(said["promise"]["delta_s"])),
             policies=policies,
             rates=rates(said.get("rates", {}), zone(str(said.get("time_zone", ""))), co2),
+            price=None if said.get("price") is None else float(said["price"]),
         )
 
 
@@ -219,6 +230,36 @@ def answer(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None)
     }
 
 
+def cards(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None) -> dict[str, Any]:
+    """Return what each choice of who may wait brings, and what its figures are from.
+
+    Requests that a server which is always awake answered count as needing it: it makes no
+    difference whether the box had ever put it to sleep.
+    """
+    try:
+        from_s, to_s, _, _ = span_of(db, asked.server, asked.from_s, asked.to_s)
+    except NotEnoughError:
+        from_s = to_s = 0.0
+    watched = to_s - from_s >= LEAST_FOR_CHOICES_S
+    with traffic_of(db, asked.server, from_s, to_s) if watched else example() as traffic:
+        offered = choices.promises(asked.setup.wake_s)
+        choice = Choice(
+            [RECORDED.name],
+            [COUNTING],
+            [offered[DEFAULT]],
+            [OURS],
+            list(offered.values()),
+        )
+        rows = compare(traffic, asked.setup, choice, told=told)
+        found = choices.cards(Compared(traffic, asked.setup, choice, rows, asked.price))
+        return {
+            "source": "watched" if watched else "example",
+            "days": traffic.span_s / 86400,
+            "requests": traffic.requests[Klass.PERSON] + traffic.requests[Klass.API],
+            "choices": [asdict(each) for each in found],
+        }
+
+
 def _between(stage: int, share: float) -> float:
     return _SHARES[stage] + (_SHARES[stage + 1] - _SHARES[stage]) * share
 
@@ -321,7 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with closing(open_history(args.data_dir)) as db:
             asked = Question.read(said, carbon.hours(db))
             told = once_a_percent(lambda share: say_json({"share": share}))
-            found = answer(db, asked, told)
+            found = (cards if said.get("choices") else answer)(db, asked, told)
     except NotEnoughError as error:
         found = {"not_enough": str(error)}
     except (AttributeError, KeyError, TypeError, ValueError, sqlite3.Error) as error:
