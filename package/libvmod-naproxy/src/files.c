@@ -166,9 +166,31 @@ np_file(const char *url)
 	    !file_unclear(url, end) && !file_made(url, end));
 }
 
+/* The controller has verified a page. What is none now has become another. */
+static bool
+file_verified(VRT_CTX, const struct np_record *rec, const char *url)
+{
+	const struct http *hp;
+	const char *host, *type;
+
+	if (rec->ref.snap == NULL)
+		return (false);
+	if (ctx->http_beresp != NULL) {
+		type = np_header(ctx->http_beresp, H_Content_Type);
+		if (type == NULL || (strncasecmp(type, "text/html", 9) &&
+		    strncasecmp(type, "application/xhtml+xml", 21)))
+			return (false);
+	}
+	hp = ctx->http_req != NULL ? ctx->http_req : ctx->http_bereq;
+	host = np_header(hp, H_Host);
+	return (np_snap_verified(rec->ref.snap, rec->site,
+	    np_path_hash(host == NULL ? "" : host, url, strlen(url))));
+}
+
 /* Does what the cache has of it stay valid while its server sleeps? */
 bool
-np_file_frozen(const struct np_record *rec, const char *url, long status)
+np_file_frozen(VRT_CTX, const struct np_record *rec, const char *url,
+    long status)
 {
 	double said;
 
@@ -178,5 +200,6 @@ np_file_frozen(const struct np_record *rec, const char *url, long status)
 	said = np_rule_s(rec, NAPROXY_RULE_ASLEEP, url);
 	if (said >= 0)
 		return (said > 0);
-	return (status == 301 || status == 308 || np_file(url));
+	return (status == 301 || status == 308 || np_file(url) ||
+	    (status == 200 && file_verified(ctx, rec, url)));
 }

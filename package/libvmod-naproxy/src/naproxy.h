@@ -142,6 +142,7 @@ struct np_snap {
 	struct naproxy_learned	learned[NAPROXY_LEARNED];
 	unsigned		nspent;
 	struct naproxy_spent	spent[NP_SPENT];
+	uint64_t		verified[NAPROXY_SERVERS][NAPROXY_VERIFIED];
 	char			notice[NAPROXY_NOTICE_LEN];
 	struct np_refs		refs[NP_STRIPES];
 };
@@ -311,6 +312,8 @@ const struct np_site *np_snap_site(const struct np_snap *, const char *id);
 const struct np_site *np_snap_find(const struct np_snap *, const char *host);
 bool np_snap_spent(const struct np_snap *, const struct np_site *,
     const struct np_record *);
+bool np_snap_verified(const struct np_snap *, const struct np_site *,
+    uint64_t path);
 
 /* hash.c */
 uint64_t np_hash(uint64_t, const char *, size_t);	/* 0: the first */
@@ -352,7 +355,8 @@ bool np_changed_since(const struct np_record *, double t);
 
 /* files.c */
 bool np_file(const char *url);
-bool np_file_frozen(const struct np_record *, const char *url, long status);
+bool np_file_frozen(VRT_CTX, const struct np_record *, const char *url,
+    long status);
 
 /* cookies.c */
 bool np_cookies_harmless(const struct naproxy_server *conf, const char *);

@@ -4,7 +4,7 @@
  * Three memory-mapped files, made by the controller, each by rename so that
  * nobody ever sees half a file:
  *
- *   RUN_DIR/page    struct naproxy_page, 144 KiB. The controller writes state,
+ *   RUN_DIR/page    struct naproxy_page, 168 KiB. The controller writes state,
  *                   configuration and a heartbeat; the VMOD writes counters,
  *                   the gap window and who has requests in flight;
  *                   naproxy-through writes counters of connections.
@@ -40,8 +40,8 @@
 #include <stdint.h>
 
 #define NAPROXY_PAGE_MAGIC	0x3150414eU	/* "NAP1" */
-#define NAPROXY_PAGE_VERSION	4
-#define NAPROXY_PAGE_SIZE	147456
+#define NAPROXY_PAGE_VERSION	5
+#define NAPROXY_PAGE_SIZE	172032
 #define NAPROXY_EVENTS_MAGIC	0x3145414eU	/* "NAE1" */
 #define NAPROXY_EVENTS		8192		/* power of two */
 #define NAPROXY_STORES_MAGIC	0x3153414eU	/* "NAS1" */
@@ -62,6 +62,7 @@
 #define NAPROXY_MOST_SPENT	256
 #define NAPROXY_WEBHOOKS	16
 #define NAPROXY_COOKIES		16
+#define NAPROXY_VERIFIED	512
 #define NAPROXY_CLIENTS		512
 #define NAPROXY_WINDOW		10		/* thesis, equation 4.6 */
 #define NAPROXY_DELAYS		24
@@ -443,6 +444,12 @@ struct naproxy_page {
 
 	/* 143360 */
 	struct naproxy_service	service[NAPROXY_SERVICES];
+
+	/*
+	 * 147456: pages of each server that are the same for everybody, as checks
+	 * say: hashes as in naproxy_event, sorted; 0 behind them. [C], under seq
+	 */
+	uint64_t	verified[NAPROXY_SERVERS][NAPROXY_VERIFIED];
 };
 
 /*
@@ -597,6 +604,7 @@ NAPROXY_AT(naproxy_page, client, 20480);
 NAPROXY_AT(naproxy_page, names, 40960);
 NAPROXY_AT(naproxy_page, challenge, 139264);
 NAPROXY_AT(naproxy_page, service, 143360);
+NAPROXY_AT(naproxy_page, verified, 147456);
 NAPROXY_AT(naproxy_service, open_now, 128);
 _Static_assert(sizeof(struct naproxy_rule) == 64, "rule");
 _Static_assert(sizeof(struct naproxy_learned) == 16, "learned");

@@ -171,14 +171,17 @@ np_page_copy_box(struct naproxy_page *dst, const struct naproxy_page *src)
 	static const size_t notice = offsetof(struct naproxy_page, notice);
 	static const size_t end = offsetof(struct naproxy_page, child_start_us);
 	static const size_t spent = offsetof(struct naproxy_page, spent);
+	static const size_t verified = offsetof(struct naproxy_page, verified);
 	uint32_t seq;
 	int i;
 
-	/* Two pieces, of the same writing. */
+	/* Three pieces, of the same writing. */
 	for (i = 0; i < PAGE_TRIES; i++) {
 		seq = page_copy(&src->seq, dst, src, notice, end);
-		if ((seq & 1) || page_copy(&src->seq, dst, src, spent,
-		    spent + sizeof src->spent) == seq)
+		if ((seq & 1) || (page_copy(&src->seq, dst, src, spent,
+		    spent + sizeof src->spent) == seq &&
+		    page_copy(&src->seq, dst, src, verified,
+		    verified + sizeof src->verified) == seq))
 			return (seq);
 	}
 	return (1);

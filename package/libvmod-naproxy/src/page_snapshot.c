@@ -183,6 +183,30 @@ np_snap_spent(const struct np_snap *snap, const struct np_site *site,
 	return (servers >> (site - snap->site) & 1);
 }
 
+static int
+verified_compare(const void *a, const void *b)
+{
+	const uint64_t *one = a, *other = b;
+
+	return ((*one > *other) - (*one < *other));
+}
+
+/* Is this a page that the controller has verified? */
+bool
+np_snap_verified(const struct np_snap *snap, const struct np_site *site,
+    uint64_t path)
+{
+	const uint64_t *table;
+	size_t n;
+
+	CHECK_OBJ_NOTNULL(snap, NP_SNAP_MAGIC);
+	table = snap->verified[site - snap->site];
+	for (n = 0; n < NAPROXY_VERIFIED && table[n] != 0; n++)
+		continue;
+	return (bsearch(&path, table, n, sizeof path, verified_compare) !=
+	    NULL);
+}
+
 static void
 snap_read_box(struct np_snap *snap, const struct np_snap *old,
     struct naproxy_page *copy)
@@ -224,6 +248,7 @@ snap_read_box(struct np_snap *snap, const struct np_snap *old,
 		if (l->client != 0 && l->klass < NAPROXY_CLASSES)
 			snap->learned[snap->nlearned++] = *l;
 	snap_read_spent(snap, copy);
+	memcpy(snap->verified, copy->verified, sizeof snap->verified);
 	if (page_string(copy->notice, sizeof copy->notice))
 		memcpy(snap->notice, copy->notice, sizeof snap->notice);
 	else

@@ -68,7 +68,8 @@ stored_flags(VRT_CTX, const struct np_record *rec, bool https)
 	const char *control;
 	uint8_t flags = 0;
 
-	if (np_file_frozen(rec, ctx->http_bereq->hd[HTTP_HDR_URL].b, hp->status))
+	if (np_file_frozen(ctx, rec, ctx->http_bereq->hd[HTTP_HDR_URL].b,
+	    hp->status))
 		flags |= NAPROXY_S_FREEZES;
 	if (https)
 		flags |= NAPROXY_S_HTTPS;

@@ -539,7 +539,7 @@ vmod_freezes(VRT_CTX, VCL_INT status)
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	return (rec != NULL && np_file_frozen(rec, task_url(ctx), status));
+	return (rec != NULL && np_file_frozen(ctx, rec, task_url(ctx), status));
 }
 
 VCL_DURATION v_matchproto_(td_naproxy_frozen)
@@ -548,7 +548,7 @@ vmod_frozen(VRT_CTX, VCL_INT status)
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	if (rec == NULL || !np_file_frozen(rec, task_url(ctx), status))
+	if (rec == NULL || !np_file_frozen(ctx, rec, task_url(ctx), status))
 		return (0);
 	return (np_server_frozen_s(rec->site->server));
 }

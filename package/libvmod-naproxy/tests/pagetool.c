@@ -37,6 +37,7 @@ static const char usage[] =
     "       pagetool DIR rule keep|asleep|browser SECONDS TEXT [SERVER]\n"
     "       pagetool DIR learned CLIENT_HASH CLASS [SERVERS_MASK]\n"
     "       pagetool DIR spent ADDRESS_OR_NETWORK_HASH SERVERS_MASK [PROGRAMS_MASK]\n"
+    "       pagetool DIR verified SERVER HOST URL...\n"
     "       pagetool DIR challenge TOKEN ANSWER\n"
     "       pagetool DIR notice TEXT\n"
     "       pagetool DIR heartbeat [MAX_MS]\n"
@@ -567,6 +568,43 @@ add_spent(struct naproxy_page *page, const char *who, const char *servers,
 	seq_end(&page->seq);
 }
 
+static int
+compare_hashes(const void *a, const void *b)
+{
+	const uint64_t *one = a, *other = b;
+
+	return ((*one > *other) - (*one < *other));
+}
+
+/* These, and no other pages. */
+static void
+set_verified(struct naproxy_page *page, int argc, char **argv)
+{
+	uint64_t table[NAPROXY_VERIFIED];
+	struct naproxy_server *s;
+	uint64_t hash;
+	const char *p;
+	int i;
+
+	s = find_server(page, argv[0]);
+	if (s == NULL || argc - 2 > NAPROXY_VERIFIED)
+		errx(1, "no such server, or no room for so many");
+	memset(table, 0, sizeof table);
+	for (i = 2; i < argc; i++) {
+		hash = UINT64_C(0xcbf29ce484222325);
+		for (p = argv[1]; *p != '\0'; p++)
+			hash = (hash ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
+		hash *= UINT64_C(0x100000001b3);
+		for (p = argv[i]; *p != '\0'; p++)
+			hash = (hash ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
+		table[i - 2] = hash;
+	}
+	qsort(table, (size_t)argc - 2, sizeof *table, compare_hashes);
+	seq_begin(&page->seq);
+	memcpy(page->verified[s - page->server], table, sizeof table);
+	seq_end(&page->seq);
+}
+
 /*--------------------------------------------------------------------
  * Reading
  */
@@ -1082,6 +1120,8 @@ main(int argc, char **argv)
 		add_learned(page, argv[0], argv[1], argc == 3 ? argv[2] : NULL);
 	} else if (!strcmp(what, "spent") && (argc == 2 || argc == 3)) {
 		add_spent(page, argv[0], argv[1], argc == 3 ? argv[2] : NULL);
+	} else if (!strcmp(what, "verified") && argc >= 2) {
+		set_verified(page, argc, argv);
 	} else if (!strcmp(what, "challenge") && argc == 2) {
 		add_challenge(page, argv[0], argv[1]);
 	} else if (!strcmp(what, "clients")) {

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from naproxy.core import page_h
 from naproxy.policy import verified
 from naproxy.policy.sameness import Copy
 from naproxy.policy.verified import AGAIN_S, SETTLE_S, Address, Key, Verified, pattern
@@ -266,7 +267,7 @@ def test_a_flood_of_addresses_from_two_networks_displaces_no_page_that_many_want
         made.checked(T_S + path, key, SAME, SAME)
         made.checked(T_S + path + SETTLE_S, key, SAME, SAME)
     assert HOURS.path in made.table()
-    assert len(made.table()) == verified.MOST
+    assert len(made.table()) == page_h.VERIFIED
     loaded = Verified()
     loaded.load(json.loads(json.dumps(made.dump())), T_S + 1e5)
     assert len(loaded.dump()["pages"]) == verified.ENTRIES

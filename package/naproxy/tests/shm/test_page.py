@@ -333,6 +333,23 @@ def kept(shared: page.Page) -> page_h.Layout:
     return page_h.Layout.from_buffer_copy(shared.configuration())
 
 
+def test_verified_pages_are_those_that_were_written_last(shared: page.Page) -> None:
+    shared.verify(1, [3, 5, 7])
+    assert list(shared.layout.verified[1])[:4] == [3, 5, 7, 0]
+    before = shared.layout.seq
+    shared.verify(1, [3, 5, 7])
+    assert shared.layout.seq == before, "nothing is new to Varnish"
+    shared.verify(1, [5])
+    assert list(shared.layout.verified[1])[:2] == [5, 0]
+    assert not any(shared.layout.verified[0])
+
+
+def test_who_gets_a_slot_has_no_verified_pages(shared: page.Page) -> None:
+    shared.verify(1, [3, 5, 7])
+    shared.clear(1)
+    assert not any(shared.layout.verified[1])
+
+
 def test_a_remembered_page_has_the_configuration_and_nothing_else(shared: page.Page) -> None:
     with shared.configure(2) as server:
         server.id, server.port, server.spent_mask = b"web", 8080, 2
@@ -347,6 +364,7 @@ def test_a_remembered_page_has_the_configuration_and_nothing_else(shared: page.P
     shared.server(2).held_now = 1
     shared.server(2).window_us[0] = 12
     shared.layout.client[5].address = 8
+    shared.verify(2, [9])
     shared.layout.child_start_us = 3
     found = kept(shared)
     server = found.server[2]
@@ -354,7 +372,7 @@ def test_a_remembered_page_has_the_configuration_and_nothing_else(shared: page.P
     assert (found.heartbeat_us, found.controller_pid, found.child_start_us) == (0, 0, 0)
     assert (server.state, server.since_us) == (State.UNKNOWN, 0)
     assert not any(bytes(server)[page_h.Server.held_now.offset :])
-    assert not any(bytes(found.spent) + bytes(found.client))
+    assert not any(bytes(found.spent) + bytes(found.client) + bytes(found.verified))
     assert (found.names[0].name, found.challenge[0].token) == (b"www.example.org", b"")
 
 

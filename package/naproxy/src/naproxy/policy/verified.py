@@ -39,6 +39,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final, NamedTuple
 
+from naproxy.core.page_h import VERIFIED
 from naproxy.policy.sameness import Copy
 
 SETTLE_S: Final = 3600.0
@@ -52,8 +53,6 @@ CANDIDATES: Final = 1024
 """Addresses that are remembered: what the cache stored last, and what people loaded last."""
 ENTRIES: Final = 1024
 """Pages that are checked, verified or excluded."""
-MOST: Final = 512
-"""Pages that may be verified: what the table in the shared page has room for."""
 CAUGHT: Final = 256
 """After so many cases the box answers with no page of this server any more."""
 CASES: Final = 2
@@ -296,7 +295,7 @@ class Verified:
             for key, entry in self._entries.items()
             if entry.state == GOOD and pattern(entry.address.url) not in barred
         ]
-        best = {key for _, key in sorted(good, reverse=True)[:MOST]}
+        best = {key for _, key in sorted(good, reverse=True)[:VERIFIED]}
         return {key: self._entries[key].address for key in best - self._doubtful(best)}
 
     def _doubtful(self, good: set[Key]) -> set[Key]:

@@ -15,7 +15,7 @@ import shutil
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ctypes import c_uint32, c_uint64
 from itertools import compress
@@ -28,6 +28,7 @@ from naproxy.core.page_h import (
     PAGE_SIZE,
     PAGE_VERSION,
     SERVERS,
+    VERIFIED,
     Events,
     Layout,
     Listen,
@@ -286,10 +287,18 @@ class Page:
             setattr(target, field, (getattr(target, field) + 1) & 0xFFFFFFFF)
             self._wake(word)
 
+    def verify(self, index: int, paths: Sequence[int]) -> None:
+        """Write the hashes of a server's verified pages, sorted, if they are others."""
+        row = [*paths, *[0] * (VERIFIED - len(paths))]
+        if list(self.layout.verified[index]) != row:
+            with self.configure(None) as layout:
+                layout.verified[index][:] = row
+
     def clear(self, index: int) -> None:
         """Give up a server's slot. Its counters start at nothing for whoever comes next."""
         with self.configure(index) as server:
             server.id = b""
+        self.verify(index, ())
         counters = Server.requests.offset
         end = ctypes.sizeof(Server)
         server = self.server(index)
@@ -310,7 +319,8 @@ class Page:
         No heartbeat, states, gauges or counters: with it Varnish knows the servers, all of
         them available, until a controller runs. Nor whose share is used up: it is kept on a
         disk, and an address' hash is as good as the address; nor what an issuer of
-        certificates asks for, which is over by then.
+        certificates asks for, which is over by then; nor which pages are verified, which only a
+        controller that goes on checking may say.
         """
         layout = Layout.from_buffer_copy(self._map)
         layout.heartbeat_us = layout.controller_pid = 0
@@ -323,7 +333,7 @@ class Page:
         for service in layout.service:
             begin = Service.open_now.offset
             ctypes.memset(ctypes.addressof(service) + begin, 0, ctypes.sizeof(Service) - begin)
-        for field in (Layout.spent, Layout.client, Layout.challenge):
+        for field in (Layout.spent, Layout.client, Layout.challenge, Layout.verified):
             ctypes.memset(ctypes.addressof(layout) + field.offset, 0, field.size)
         return bytes(layout)
 
