@@ -14,8 +14,8 @@ import pytest
 from naproxy.config import document as config
 from naproxy.controller import warming
 from naproxy.controller.learning import path_hash
-from naproxy.controller.varnish import CHANNELS, Job, Varnish
-from naproxy.controller.warming import Warmer, askable
+from naproxy.controller.varnish import CHANNELS, Job, Varnish, askable
+from naproxy.controller.warming import Warmer
 from naproxy.core import page_h
 from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass, State

@@ -41,7 +41,7 @@ def sleep(made: Verified, *keys: Key, copy: Copy = SAME) -> None:
         made.copied(T_S + 9_995, key, copy)
     made.slept(T_S + 10_000)
     for key in keys or (HOURS,):
-        made.loaded(T_S + 15_000, key.path, ADA, answered=True)
+        made.answered(key.path)
     made.woke(T_S + 20_000)
 
 
@@ -328,14 +328,16 @@ def test_what_is_known_survives_a_restart() -> None:
 
 def test_a_restart_amid_a_sleep_does_not_save_a_page_from_being_compared() -> None:
     made = settled()
-    sleep(made)
+    sleep(made, copy=Copy("same", modified_s=T_S))
     again = Verified()
     again.load(json.loads(json.dumps(made.dump())), T_S + 20_001)
-    assert again.table() == []
-    assert [key for key, _ in again.due(T_S + 20_001)] == [HOURS]
+    assert again.copied_table([HOURS]) == [HOURS.path]
+    again.woke(T_S + 20_002)
+    compare(again, Copy("other", modified_s=T_S + 9_000))
+    assert why(again) == [("/hours", "changed")]
 
 
-@pytest.mark.parametrize("cut", range(13))
+@pytest.mark.parametrize("cut", range(15))
 def test_what_makes_no_sense_is_not_taken_up(cut: int) -> None:
     whole = settled().dump()
     row = list(whole["pages"][0])

@@ -21,6 +21,7 @@ from naproxy.api.shapes import (
     string,
 )
 from naproxy.notify import channels
+from naproxy.policy.verified import WHY
 
 STEPS: Final = (
     *("welcome", "office", "server", "names", "https", "cache", "sleep", "meter", "live", "proof"),
@@ -250,6 +251,30 @@ _WARMING: Final = obj(
         "avoided_j": number(description="what those wakes would have cost"),
     }
 )
+_PAGES: Final = obj(
+    {
+        "server": string(),
+        "on": boolean(description="are its pages checked"),
+        "since_s": nullable(number(description="since its first sleep that was counted")),
+        "verified": integer(description="pages that may be answered while it sleeps, now"),
+        "settling": integer(description="pages that are still being checked"),
+        "answered": integer(description="requests for pages answered while it slept"),
+        "compared": integer(description="pages answered asleep, compared after the wake"),
+        "edited": integer(description="of these, those that had been edited"),
+        "differed": integer(description="of these, those that had changed by themselves"),
+        "old": integer(description="of answered, those with a page that had changed by itself"),
+        "excluded": integer(description="pages that are not answered, whatever comes"),
+        "excluded_pages": array(
+            obj(
+                {
+                    "url": string(description="an address, or a pattern with a *"),
+                    "why": choice(*WHY),
+                }
+            ),
+            description="some of these, those that had changed first",
+        ),
+    }
+)
 
 _CO2: Final = obj(
     {
@@ -273,7 +298,7 @@ _OF_ALL: Final = {
         "GET /v1/cache",
         "How full the cache is, and what it let go in the last day, null if Varnish does not say;"
         " and what asking before sleeps has cost and brought",
-        answer=obj({"cache": nullable(_FILL), "warming": array(_WARMING)}),
+        answer=obj({"cache": nullable(_FILL), "warming": array(_WARMING), "pages": array(_PAGES)}),
     ),
     "cache.empty": _route(
         "POST /v1/cache/empty",

@@ -243,6 +243,18 @@ class Cache:
         "Before the server sleeps, fetch what people will probably ask for, unless mode is default",
         True,
     )
+    pages: str = option(
+        "Pages that people get while the server sleeps, besides those of the rules: rules: none;"
+        " verified: those that the box keeps checking and that are the same for everybody, unless"
+        " mode is default or warm is off",
+        "rules",
+        choices=("rules", "verified"),
+    )
+
+    @property
+    def verifies(self) -> bool:
+        """Are pages checked, so that they can be answered while the server sleeps?"""
+        return self.pages == "verified" and self.warm and self.mode != "default"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 from naproxy.config.document import Server
 from naproxy.controller.calendars import Calendars
+from naproxy.controller.checking import PageChecker
 from naproxy.controller.coming_back import ComingBack
 from naproxy.controller.context import BoxContext
 from naproxy.controller.deciding import Decider, no_order
@@ -29,6 +30,7 @@ from naproxy.server.own_sleeps import OwnSleeps
 from naproxy.server.services import Listener, Listening, Service
 from naproxy.shm.events import Event
 from naproxy.shm.page import monotonic_us, read_u64
+from naproxy.shm.stored import Stored
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -74,7 +76,10 @@ class Runner:
             wake_s=lambda: self.machine.wake.value_s,
             spent=self.decider.spent,
         )
-        self.executor.before_sleep = self.warmer.before_sleep
+        self.pages = PageChecker(
+            server, index, box.page, box.varnish, epoch_s=box.epoch_s, allow=self.warmer.allow
+        )
+        self.executor.before_sleep = self._before_sleep
         self._own_sleeps = OwnSleeps()
         self._own_sleeps.load(saved.get("own_sleeps"))
         self._prove(server)
@@ -85,6 +90,7 @@ class Runner:
             self.coming_back,
             self.engines,
             self.warmer,
+            self.pages,
         )
         for part in parts:
             try:
@@ -120,6 +126,7 @@ class Runner:
             self.supervisor.cancel()  # sets the cadence of the probes: before they are ended
         self.engines.configure(server.engine_refused_s)
         self.warmer.configure(server)
+        self.pages.configure(server)
         self.decider.configure(server)
         self.executor.configure(server, interface)
         self.calendars.configure(server.awake)
@@ -134,6 +141,7 @@ class Runner:
         self.calendars.stop()
         self.decider.stop()
         self.warmer.stop()
+        self.pages.stop()
         self.save()
         self.executor.stop(why)
 
@@ -148,6 +156,7 @@ class Runner:
                 **self.coming_back.kept(),
                 **self.engines.kept(),
                 **self.warmer.kept(),
+                **self.pages.kept(),
                 "own_sleeps": self._own_sleeps.dump(),
             },
         )
@@ -161,6 +170,12 @@ class Runner:
         office_s = self.decider.hours_begin_s(wall_s)
         self.coming_back.look(time.monotonic(), wall_s, self.state(), office_s)
         self.engines.look()
+        self.pages.look()
+
+    async def _before_sleep(self) -> None:
+        """Fetch what visitors will get, and remember the pages among it."""
+        await self.warmer.before_sleep()
+        await self.pages.before_sleep(self.warmer.fetched)
 
     def _visited(self) -> None:
         """Hear of visitors who reached the server's name, as the page and the connections say."""
@@ -185,6 +200,7 @@ class Runner:
         self._own_sleeps.changed(change, self._t_s(at_s), self.machine.unused_s(at_s))
         self.decider.observed(change.state, at_s)
         self.warmer.observed(change.state, at_s)
+        self.pages.observed(change.state, at_s)
         if change.state in (State.AWAKE, State.ASLEEP):
             self.save()
         self.decider.decide()
@@ -241,6 +257,7 @@ class Runner:
             **told,
             "engines": self.engines.status(),
             "warming": self.warmer.status(),
+            "pages": self.pages.status(),
             "calendar": self.calendars.status(),
             "sleeps_itself": own.plain() if own else None,
         }
@@ -253,11 +270,17 @@ class Runner:
         """One that says it is a search engine was sent away."""
         self.engines.told(refusal, self.state())
 
+    def stored(self, record: Stored) -> None:
+        """Hear of an answer that the cache keeps."""
+        self.warmer.stored(record)
+        self.pages.stored(record)
+
     def heard(self, events: list[Event], *, fresh: bool) -> None:
         """Learn of requests that ended; `fresh`: they ended just now."""
         self.webhooks.heard(events)
         self.engines.heard(events)
         self.warmer.heard(events)
+        self.pages.heard(events)
         self.decider.heard(events, fresh=fresh)
 
     def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:

@@ -31,6 +31,12 @@ class Job:
     bytes: int = 0
 
 
+def askable(host: str, url: str, accept: str = "") -> bool:
+    """May this be sent as a request's first line and headers?"""
+    plain = all(text.isascii() and text.isprintable() for text in (host, url, accept))
+    return plain and url.startswith("/") and " " not in url + host and host != ""
+
+
 @dataclass(slots=True)
 class Fetched:
     """What became of a batch: what each address had of the time, of those that the cache has now.
@@ -91,6 +97,15 @@ class Varnish:
         except OSError:
             return None
 
+    async def read(self, job: Job, most_bytes: int) -> bytes:
+        """Return the answer that visitors get, or what came of it; empty: none."""
+        accept = f"Accept: {job.accept}\r\n" if job.accept else ""
+        https = "X-Naproxy-Https: 1\r\n" if job.https else ""
+        try:
+            return await self._exchange(f"GET {job.url}", job.host, accept + https, most_bytes)
+        except OSError:
+            return b""
+
     async def empty(self, *, server: str = "", path: str = "", tag: str = "") -> int:
         """Have nothing used any more of a server, below a path (percent-encoded), with a tag.
 
@@ -104,9 +119,17 @@ class Varnish:
 
     async def _say(self, what: str, host: str, headers: str) -> int:
         """Send a request without a body; return the answer's status, OSError if there is none."""
-        request = f"{what} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
-        streams = await asyncio.open_unix_connection(self._path)
-        status = status_of(await exchange(streams, request.encode(), b"\n"))
+        status = status_of(await self._exchange(what, host, headers))
         if status is None:
             raise ConnectionError("no answer by HTTP")
         return status
+
+    async def _exchange(
+        self, what: str, host: str, headers: str, most_bytes: int | None = None
+    ) -> bytes:
+        """Send a request without a body; return its first line, or up to so many bytes of all."""
+        request = f"{what} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
+        streams = await asyncio.open_unix_connection(self._path)
+        if most_bytes is None:
+            return await exchange(streams, request.encode(), b"\n")
+        return await exchange(streams, request.encode(), most_bytes=most_bytes)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from naproxy.config.document import Server
 from naproxy.controller.learning import path_hash
-from naproxy.controller.varnish import Job, Varnish
+from naproxy.controller.varnish import Job, Varnish, askable
 from naproxy.core.names import ascii_site
 from naproxy.core.page_h import Outcome
 from naproxy.core.state import Klass, State
@@ -94,12 +94,6 @@ def _job(saved: Any) -> Job | None:
     return job if askable(job.host, job.url, job.accept) else None
 
 
-def askable(host: str, url: str, accept: str) -> bool:
-    """May this be sent as a request's first line and headers?"""
-    plain = all(text.isascii() and text.isprintable() for text in (host, url, accept))
-    return plain and url.startswith("/") and " " not in url + host and host != ""
-
-
 class Warmer:
     """One server's."""
 
@@ -132,6 +126,9 @@ class Warmer:
         """What was asked for during this sleep, and came from the cache."""
         self._state = State.UNKNOWN
         self._task: asyncio.Task[None] | None = None
+        self._allowed: set[int] = set()
+        self.fetched: list[Job] = []
+        """What the last fetching before a sleep fetched, in all variants."""
         self.last_s = 0.0
         """How long the last fetching before a sleep took."""
 
@@ -193,6 +190,17 @@ class Warmer:
         if record.freezes and record.url == _ROBOTS_TXT:
             self._planner.expect(t_s, record.path)
 
+    def allow(self, jobs: Iterable[Job]) -> None:
+        """Take the pages that stay valid in a sleep besides what Varnish says so of."""
+        before, self._allowed = self._allowed, set()
+        for job in jobs:
+            self._allowed.add(job.path)
+            self._planner.hold(job.path, held=True)
+            if job.path not in before:
+                self._catalogue.add(job)
+        for path in before - self._allowed:
+            self._planner.hold(path, held=False)
+
     def heard(self, events: Iterable[Event]) -> None:
         """Learn from requests that ended, of all who may wake the server."""
         wakes = {Klass[name.upper()] for name in self._server.wake_classes}
@@ -230,6 +238,7 @@ class Warmer:
         """Fetch what is worth it; whoever cancels this ends it."""
         self.stop()
         self._served.clear()
+        self.fetched = []
         self.last_s = 0.0
         if not self.on:
             return
@@ -238,6 +247,7 @@ class Warmer:
         self._worth = [each.path for each in planned][:_KEPT]
         jobs = self._catalogue.of(self._worth)
         done = await self._varnish.fetch(jobs, most_s=BEFORE_SLEEP.longest_s, expire=True)
+        self.fetched = [job for job in jobs if job.path in done.took_s]
         self.last_s = done.whole_s
         for path, took_s in done.took_s.items():
             size = sum(job.bytes for job in self._catalogue.of([path]))

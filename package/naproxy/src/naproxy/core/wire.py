@@ -91,6 +91,33 @@ async def exchange(
         writer.transport.abort()
 
 
+def head_of(head: bytes) -> tuple[int, tuple[tuple[str, str], ...]] | None:
+    """Return the status and the headers of an answer by HTTP/1, names in small letters."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    words = first.split(" ", 2)
+    if len(words) < 2 or words[0] not in ("HTTP/1.1", "HTTP/1.0"):
+        return None
+    if len(words[1]) != 3 or not words[1].isascii() or not words[1].isdigit():
+        return None
+    parts = (line.partition(":") for line in lines if ":" in line)
+    return int(words[1]), tuple((name.strip().lower(), value.strip()) for name, _, value in parts)
+
+
+def unchunked(body: bytes) -> tuple[bytes, bool]:
+    """Return the text of chunks, as far as they came and are well formed; is it all of it?"""
+    text, at = bytearray(), 0
+    while (end := body.find(b"\r\n", at, at + 100)) >= 0:
+        try:
+            size = int(body[at:end].partition(b";")[0], 16)
+        except ValueError:
+            break
+        if size <= 0:
+            return bytes(text), size == 0
+        text += body[end + 2 : end + 2 + size]
+        at = end + 2 + size + 2
+    return bytes(text), False
+
+
 def status_of(answer: bytes) -> int | None:
     """Return the status that an answer by HTTP/1 begins with; None: none, or it is cut off."""
     found = _STATUS.match(answer)

@@ -246,7 +246,7 @@ class Controller:
         for name, index in self._slots.items():
             runner = self.runners[name]
             for record in stored.get(index, ()):
-                runner.warmer.stored(record)
+                runner.stored(record)
             delta_ms = 1000 * runner.server.promise.delta_s
             if passed := list(runner.executor.sharing.through.events(delta_ms)):
                 heard.setdefault(index, []).extend(passed)
@@ -435,7 +435,8 @@ class Controller:
 
     def _told_cache(self) -> dict[str, Any]:
         warming = [{"server": name, **each.warmer.status()} for name, each in self.runners.items()]
-        return {**self._fill.told(), "warming": warming}
+        pages = [{"server": name, **each.pages.status()} for name, each in self.runners.items()]
+        return {**self._fill.told(), "warming": warming, "pages": pages}
 
     def status(self) -> dict[str, Any]:
         """Return what holds for the whole box."""

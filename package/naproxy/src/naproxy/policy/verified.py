@@ -18,7 +18,8 @@ table of verified pages is full, the one with the fewest networks gives way.
 How to feed it:
 
     stored(...)    whenever the cache stored an answer
-    loaded(...)    for each page that a person loads; `answered`: while the server slept
+    loaded(...)    for each page that a person loads
+    answered(...)  for each answer from the cache while the server sleeps
     due(t_s)       what to check while the server is awake, the most urgent first
     checked(...)   with the two copies
     copied(...)    just before a sleep: what visitors will get
@@ -36,6 +37,7 @@ import math
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -57,6 +59,11 @@ CAUGHT: Final = 256
 """After so many cases the box answers with no page of this server any more."""
 CASES: Final = 2
 """So many pages of one pattern that changed by themselves exclude the pattern."""
+WHY: Final = (
+    *("changed", "differs", "pattern", "query", "token", "personal", "varies", "forbidden"),
+    *("status", "not_page", "large"),
+)
+"""Why a page is excluded: what was seen of it here, or `sameness` says of it."""
 LISTED: Final = 20
 NETWORKS: Final = 2
 HOURS: Final = 3
@@ -157,6 +164,9 @@ class Verified:
         self._woke_s = -math.inf
         self._copied_s = -math.inf
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._entries
+
     # ---------------------------------------------------------------- what happens
 
     def stored(self, t_s: float, key: Key, address: Address) -> None:
@@ -169,16 +179,14 @@ class Verified:
         if asked is not None:
             self._consider(t_s, key.path, asked)
 
-    def loaded(self, t_s: float, path: int, network: int, *, answered: bool = False) -> None:
-        """A person loaded a page; `answered`: from the cache, while the server slept."""
+    def loaded(self, t_s: float, path: int, network: int) -> None:
+        """A person loaded a page."""
         for https in (False, True):
             entry = self._entries.get(Key(path, https))
             if entry is not None:
                 entry.used_s = t_s
                 if network and len(entry.networks) < _COUNTED:
                     entry.networks.add(network)
-        if answered:
-            self._answered(path)
         asked = self._asked.get(path) or self._new(path, network)
         if network and len(asked.networks) < NETWORKS:
             asked.networks.add(network)
@@ -186,7 +194,8 @@ class Verified:
             asked.hours.add(int(t_s // _HOUR_S))
         self._consider(t_s, path, asked)
 
-    def _answered(self, path: int) -> None:
+    def answered(self, path: int) -> None:
+        """Somebody got it from the cache while the server slept."""
         told = [self._entries.get(Key(path, https)) for https in (False, True)]
         entries = [each for each in told if each is not None and each.copy is not None]
         for entry in entries:
@@ -437,21 +446,19 @@ class Verified:
         """Return what is kept over a restart, as JSON: `load` takes it."""
         return {
             "counts": list(astuple(self.counts)),
+            "sleep": [max(0.0, each) for each in (self._copied_s, self._slept_s)],
             "caught": [[*key, *address, why] for key, (address, why) in self._caught.items()],
             "pages": [[*key, *_row(entry)] for key, entry in self._entries.items()],
         }
 
     def load(self, saved: Any, t_s: float) -> None:
-        """Take back what `dump` gave; what does not fit is ignored.
-
-        What was answered and not compared yet is checked before it is answered again.
-        """
+        """Take back what `dump` gave; what does not fit is ignored."""
         if not isinstance(saved, Mapping):
             return
         for row in _rows(saved.get("caught"), CAUGHT):
             try:
                 path, https, host, url, why = row
-                self._caught[_key(path, https)] = Address(_text(host), _text(url)), _text(why)
+                self._caught[_key(path, https)] = Address(_text(host), _text(url)), _why(why)
             except (TypeError, ValueError):
                 continue
         for row in _rows(saved.get("pages"), ENTRIES):
@@ -461,6 +468,8 @@ class Verified:
                 continue
             if key not in self._caught:
                 self._entries[key] = entry
+        with suppress(TypeError, ValueError):
+            self._copied_s, self._slept_s = map(_number, saved.get("sleep", ()))
         counts = saved.get("counts")
         if isinstance(counts, list) and len(counts) == len(Counts.__slots__):
             since_s, *numbers = counts
@@ -484,23 +493,24 @@ def _row(entry: _Entry) -> list[Any]:
         entry.used_s,
         entry.disagreed,
         entry.forgiven,
-        entry.answered > 0,
         entry.wanted,
+        entry.answered,
+        [entry.copy.modified_s] if entry.copy else [],
     ]
 
 
 def _entry(row: Any, t_s: float) -> tuple[Key, _Entry]:
     path, https, host, url, state, why, digest, since_s, next_s, used_s, *rest = row
-    disagreed, forgiven, answered, wanted = rest
+    disagreed, forgiven, wanted, answered, copy = rest
     if state not in (NEW, SETTLING, GOOD, EXCLUDED):
         raise ValueError("not a page's state")
-    if type(disagreed) is not int or type(wanted) is not int:
+    if any(type(each) is not int for each in (disagreed, wanted, answered)):
         raise ValueError("not a number")
     since_s = min(_number(since_s), t_s) if digest else math.inf
     entry = _Entry(
         Address(_text(host), _text(url)),
         state if digest or state == EXCLUDED else NEW,
-        _text(why),
+        _why(why) if state == EXCLUDED else "",
         _text(digest),
         since_s,
         min(_number(next_s), t_s + EXCLUDED_S),
@@ -509,8 +519,9 @@ def _entry(row: Any, t_s: float) -> tuple[Key, _Entry]:
         min(_number(used_s), t_s),
         known_networks=min(wanted, _COUNTED),
     )
-    if answered and entry.state == GOOD:
-        entry.state, entry.next_s = SETTLING, t_s
+    if isinstance(copy, list) and copy and digest:
+        modified_s = None if copy[0] is None else _number(copy[0])
+        entry.copy, entry.answered = Copy(entry.digest, modified_s=modified_s), answered
     return _key(path, https), entry
 
 
@@ -524,6 +535,12 @@ def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > _MOST_TEXT:
         raise ValueError("not a page's text")
     return value
+
+
+def _why(value: Any) -> str:
+    if value not in WHY:
+        raise ValueError("not a reason")
+    return str(value)
 
 
 def _number(value: Any) -> float:

@@ -193,6 +193,12 @@ class Warming:
         entry = self._entries.get(path)
         return entry is not None and entry.stored_s > -math.inf
 
+    def hold(self, path: int, *, held: bool) -> None:
+        """From now on it stays valid in a sleep, or does not."""
+        entry = self._entries.get(path)
+        if entry is not None:
+            entry.held = held
+
     def lost(self, path: int) -> None:
         """The cache has it no longer."""
         entry = self._entries.get(path)

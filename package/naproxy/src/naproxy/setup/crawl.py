@@ -17,7 +17,7 @@ from urllib.robotparser import RobotFileParser
 from naproxy import __version__
 from naproxy.config.document import Server, target_of
 from naproxy.core.names import ascii_site, in_url
-from naproxy.core.wire import Web, reach
+from naproxy.core.wire import Web, head_of, reach, unchunked
 from naproxy.setup.site import Answer, Site, is_file
 
 AGENT: Final = "naproxy"
@@ -143,7 +143,8 @@ class Browser:
     async def _read(self, path: str, reader: asyncio.StreamReader) -> Answer | None:
         # The reader's own limit bounds the head.
         head = await reader.readuntil(b"\r\n\r\n")
-        answer = _answer(path, head)
+        found = head_of(head)
+        answer = Answer(path, *found) if found else None
         if answer is None or not (answer.is_html or path == "/robots.txt"):
             return answer
         body = bytearray()
@@ -155,32 +156,5 @@ class Browser:
                         break
                     body += piece
         chunked = "chunked" in answer.said("transfer-encoding").lower()
-        text = _unchunked(bytes(body)) if chunked else bytes(body)
+        text = unchunked(bytes(body))[0] if chunked else bytes(body)
         return Answer(path, answer.status, answer.headers, text)
-
-
-def _answer(path: str, head: bytes) -> Answer | None:
-    first, *lines = head.decode("latin-1").split("\r\n")
-    words = first.split(" ", 2)
-    if len(words) < 2 or words[0] not in ("HTTP/1.1", "HTTP/1.0"):
-        return None
-    if len(words[1]) != 3 or not words[1].isascii() or not words[1].isdigit():
-        return None
-    parts = (line.partition(":") for line in lines if ":" in line)
-    headers = tuple((name.strip().lower(), value.strip()) for name, _, value in parts)
-    return Answer(path, int(words[1]), headers)
-
-
-def _unchunked(body: bytes) -> bytes:
-    """Return the text of chunks, as far as they came and are well formed."""
-    text, at = bytearray(), 0
-    while (end := body.find(b"\r\n", at, at + 100)) >= 0:
-        try:
-            size = int(body[at:end].partition(b";")[0], 16)
-        except ValueError:
-            break
-        if size <= 0:
-            break
-        text += body[end + 2 : end + 2 + size]
-        at = end + 2 + size + 2
-    return bytes(text)
