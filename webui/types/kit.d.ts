@@ -44,6 +44,9 @@ interface Problem {
 	error: string;
 }
 
+/** One stage of a wake. */
+type Stage = { stage: "power" | "link" | "network" | "port" | "answer"; took_s: number };
+
 // Charts
 
 type Maybe = number | null | undefined;

@@ -127,8 +127,9 @@ class Ready:
     def __init__(self, board: Board) -> None:
         self._board = board
 
-    async def probe(self) -> Observation:
+    async def probe(self, connected: Callable[[], None]) -> Observation:
         if self._board.answers:
+            connected()
             await asyncio.sleep(0.02)
             return Observation(Sign.READY, Reason("ready.status", status=200))
         await asyncio.sleep(60.0)  # whoever asks gives up before

@@ -222,3 +222,33 @@ def test_the_table_has_watts_and_joules_with_their_intervals() -> None:
         "E_switch                         171.0  150.2 to 191.8 J",
         "armed: It woke 5 times.",
     ]
+
+
+def test_the_table_has_the_stages_of_a_wake_before_and_now_and_what_can_be_gained() -> None:
+    wake = {
+        "stages": [{"stage": "network", "took_s": 1.5}, {"stage": "answer", "took_s": 0.25}],
+        "before": [{"stage": "link", "took_s": 2.0}, {"stage": "answer", "took_s": 0.2}],
+        "last": None,
+        "advice": [
+            {
+                "stage": "network",
+                "reason": Reason("server.gain_link", took_s=1.5).plain(),
+                "commands": ["first", "second"],
+            }
+        ],
+    }
+    assert commission.stage_lines(wake) == [
+        "the wake by stages, seconds        now  before",
+        "to the link of the cable                  2.00",
+        "to an answer of the network       1.50",
+        "to the proper answer              0.25    0.20",
+        "in all                            1.75    2.20",
+    ]
+    words, *commands = commission.advice_lines(wake)
+    assert words == f"to gain: {Reason('server.gain_link', took_s=1.5)}"
+    assert commands == ["    first", "    second"]
+
+
+@pytest.mark.parametrize("wake", [{}, {"stages": [], "before": [], "advice": []}])
+def test_a_report_without_stages_has_no_lines_about_them(wake: dict[str, Any]) -> None:
+    assert commission.stage_lines(wake) == commission.advice_lines(wake) == []

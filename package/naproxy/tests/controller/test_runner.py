@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from naproxy import policy
 from naproxy.controller.executing import Executor
+from naproxy.controller.ping import Pinger
 from naproxy.controller.runner import Runner
 from naproxy.core import office_time, page_h
 from naproxy.core.page_h import Outcome
@@ -19,9 +20,12 @@ from naproxy.core.state import Klass, State
 from naproxy.history.write.journal import Journal
 from naproxy.policy.base import Decision, Policy, Request
 from naproxy.server import own_sleeps
-from naproxy.server.commissioning import Plan
+from naproxy.server import stages as stages_
+from naproxy.server.commissioning import Cycle, Plan
 from naproxy.server.jobs import Job
-from naproxy.server.machine_io import RungFailed, Transition
+from naproxy.server.machine_io import Observed, RungFailed, Transition
+from naproxy.server.seeing import Pinged, Sign
+from naproxy.server.stages import Stage
 from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Page
@@ -492,3 +496,93 @@ async def test_an_invalid_kept_report_is_still_told(tmp_path: Path, start: Start
             report = runner.supervisor.report()
         told = {reason_of(report["reason"]).code, *(n["code"] for n in report["notes"])}
         assert told == {"core.own_words"}, strange
+
+
+# Where the seconds of a wake go
+
+
+def wake_up(runner: Runner) -> None:
+    """It sleeps, somebody needs it, it answers a ping, takes a connection and is ready."""
+    machine, executor = runner.machine, runner.executor
+    machine.state, machine.slept = State.ASLEEP, True
+    executor.wake(WakeRequest("192.0.2.17", "page", klass="person"))
+    assert machine.state is State.WAKING
+    now_s = time.monotonic()
+    executor._pinged(Pinged(True, now_s))
+    executor._connected()
+    executor._probed(Observed(Sign.READY, Reason("ready.status", status=200), now_s))
+    assert machine.state is State.AWAKE
+
+
+def stage_names(stages: list[dict[str, Any]]) -> list[str]:
+    return [each["stage"] for each in stages]
+
+
+async def test_a_wake_is_kept_with_its_stages(runner: Runner, tmp_path: Path) -> None:
+    wake_up(runner)
+    await asyncio.sleep(0)
+    [wake] = runner._box.journal.rows("wakes", "web", 0, 10)
+    assert wake["outcome"] == "up"
+    assert stage_names(wake["stages"]) == ["network", "port", "answer"]
+    last = runner.supervisor.wake_stages()["last"]
+    assert last == {"t_s": wake["t_s"], "stages": wake["stages"]}
+
+
+async def test_pings_are_quick_while_it_wakes_and_slow_after(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every_s: list[float] = []
+    monkeypatch.setattr(Pinger, "every", lambda _, s: every_s.append(s))
+    wake_up(runner)
+    assert every_s[0] == 0.1
+    assert every_s[-1] >= 1.0
+
+
+async def test_pings_that_the_firmware_answers_are_no_stage(runner: Runner) -> None:
+    machine = runner.machine
+    machine.state, machine.slept = State.ASLEEP, True
+    runner.executor.step(Pinged(True, time.monotonic()))
+    assert machine.sight.firmware_answers
+    runner.executor.wake(WakeRequest("192.0.2.17", "page", klass="person"))
+    runner.executor._pinged(Pinged(True, time.monotonic()))
+    ready = Observed(Sign.READY, Reason("ready.status", status=200), time.monotonic())
+    runner.executor._probed(ready)
+    await asyncio.sleep(0)
+    [wake] = runner._box.journal.rows("wakes", "web", 0, 10)
+    assert stage_names(wake["stages"]) == ["answer"]
+
+
+async def test_a_server_that_was_not_asleep_has_no_stages(runner: Runner) -> None:
+    """Its web server restarted: that says nothing about waking."""
+    machine = runner.machine
+    machine.state, machine.slept = State.AWAKE, False
+    for _ in range(3):
+        refused = Observed(Sign.REFUSING, Reason("ready.refused"), time.monotonic())
+        runner.executor._probed(refused)
+    assert machine.state is State.WAKING
+    ready = Observed(Sign.READY, Reason("ready.status", status=200), time.monotonic())
+    runner.executor._probed(ready)
+    await asyncio.sleep(0)
+    [wake] = runner._box.journal.rows("wakes", "web", 0, 10)
+    assert wake["stages"] == []
+
+
+async def test_a_second_commissioning_shows_the_first_one_s_stages_as_before(
+    start: Start, spy: Spy
+) -> None:
+    first = (Stage("network", 3.0), Stage("answer", 0.3))
+    for stages, before in ((first, ()), (first[1:], first)):
+        async with start() as runner:
+            supervisor = runner.supervisor
+            supervisor.start(Plan(cycles=1))
+            assert supervisor.commissioning
+            cycle = Cycle(1, 4.0, 3.5, None, None, 15.0, 15.0, None, None, None, stages)
+            supervisor.commissioning.cycles.append(cycle)
+            supervisor.cancel()
+            told = supervisor.wake_stages()
+        async with start() as runner:
+            kept = runner.supervisor.wake_stages()
+        for wake in (told, kept):
+            assert stages_.load(wake["stages"]) == stages
+            assert stages_.load(wake["before"]) == before
+        assert bool(kept["advice"]) == (stages == first)

@@ -177,7 +177,7 @@ def test_probes_that_hang_do_not_delay_the_one_that_is_answered() -> None:
 
 def test_an_error_of_the_box_itself_is_no_sign_of_the_server() -> None:
     class Broken:
-        async def probe(self) -> Any:
+        async def probe(self, connected: Callable[[], None]) -> Any:
             raise OSError(24, "Too many open files")
 
     async def play() -> tuple[list[Observed], list[str]]:

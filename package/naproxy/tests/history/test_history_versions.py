@@ -89,6 +89,22 @@ def test_this_version_takes_over_the_firsts_file(tmp_path: Path, said: list[str]
     box.stop()
 
 
+def test_wakes_of_an_earlier_version_have_no_stages(tmp_path: Path, said: list[str]) -> None:
+    old = first_opens(tmp_path / FILE)
+    wake = "INSERT INTO wakes (t_s, server, who, host, path, method, agent, class, reason)"
+    old.execute(f"{wake} VALUES (1.0, 'web', '', '', '', '', '', 'person', 'page')")
+    old.close()
+    box = Box(tmp_path)
+    [row] = box.journal.rows("wakes", "web", 0, 9)
+    assert row["stages"] == []
+    box.stop()
+    # The next start finds the column.
+    box.start()
+    assert len(box.journal.rows("wakes", "web", 0, 9)) == 1
+    assert said == []
+    box.stop()
+
+
 def test_a_table_and_a_column_of_a_later_version_disturb_nothing(
     tmp_path: Path, said: list[str]
 ) -> None:

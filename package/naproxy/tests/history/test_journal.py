@@ -9,7 +9,9 @@ from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.tables import FILE
 from naproxy.history.write.journal import Journal
+from naproxy.server.stages import Stage
 
+STAGES = (Stage("network", 4.0), Stage("answer", 0.25))
 WAKE_REQUEST = WakeRequest(
     "192.0.2.17", "page", "GET", "person", "Firefox", "www.example.org", "/news"
 )
@@ -57,14 +59,25 @@ def _rows(journal: Journal, server: str | None = None) -> list[dict[str, object]
 def test_the_ledger_says_who_woke_and_how_long_it_took(journal: Journal) -> None:
     row = journal.wake_opened("web", WAKE_REQUEST)
     assert row is not None
-    journal.wake_closed(row, "up", 4.25, 3)
+    journal.wake_closed(row, "up", 4.25, 3, STAGES)
     [wake] = journal.rows("wakes", None, 0, 10)
     del wake["id"]
     assert wake == {
         **{"t_s": 1_000_000.0, "server": "web", "who": "192.0.2.17", "class": "person"},
         **{"host": "www.example.org", "path": "/news", "method": "GET", "agent": "Firefox"},
         **{"reason": "page", "waited_s": 4.25, "packets": 3, "outcome": "up"},
+        "stages": [{"stage": "network", "took_s": 4.0}, {"stage": "answer", "took_s": 0.25}],
     }
+
+
+def test_the_last_wake_of_known_stages_is_found(journal: Journal, clock: Clock) -> None:
+    assert journal.last_stages("web") is None
+    for server, stages in (("web", STAGES), ("web", ()), ("other", STAGES[:1])):
+        clock.now_s += 1
+        row = journal.wake_opened(server, WAKE_REQUEST)
+        assert row is not None
+        journal.wake_closed(row, "up", 4.25, 3, stages)
+    assert journal.last_stages("web") == (1_000_001.0, STAGES)
 
 
 def test_a_wake_that_no_request_asked_for_has_a_reason(journal: Journal) -> None:

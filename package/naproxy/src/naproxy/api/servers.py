@@ -13,6 +13,7 @@ from naproxy.config.edit import Change
 from naproxy.config.in_force import InForce
 from naproxy.controller.deciding import MOST_AWAKE_S
 from naproxy.controller.runner import Runner
+from naproxy.controller.supervise import Supervisor
 from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
@@ -99,7 +100,7 @@ class Servers:
         await self.known(server).supervisor.sighting.now()
         runner = self.known(server)  # it may have gone meanwhile
         _refuse(runner.commission(Plan(**plan)))
-        return runner.supervisor.report()
+        return _report(runner.supervisor)
 
     async def _look(self, server: str) -> dict[str, Any]:
         runner = self.known(server)
@@ -113,7 +114,7 @@ class Servers:
         return self.known(server).supervisor.sighting.told()
 
     def _commissioned(self, server: str) -> dict[str, Any]:
-        report = self.known(server).supervisor.report()
+        report = _report(self.known(server).supervisor)
         if not report:
             raise ApiError(HTTPStatus.NOT_FOUND, Reason("power.never_commissioned"))
         return report
@@ -123,7 +124,7 @@ class Servers:
         if not supervisor.running:
             _refuse((Reason("api.not_commissioned"),))
         supervisor.cancel()
-        return supervisor.report()
+        return _report(supervisor)
 
     def measured(self, server: str) -> dict[str, float]:
         """Return the powers (W, W, J) that its commissioning measured; empty: none for sure."""
@@ -138,6 +139,12 @@ class Servers:
         runner = self.known(server)
         report = runner.supervisor.report()
         return await powers.use(self._in_force, runner.server, report, replace=replace)
+
+
+def _report(supervisor: Supervisor) -> dict[str, Any]:
+    """Return progress or the last result, with where the seconds of the wakes went; or nothing."""
+    report = supervisor.report()
+    return report and report | {"wake": supervisor.wake_stages()}
 
 
 def _refuse(inhibitors: Any) -> None:

@@ -255,6 +255,8 @@ def table(report: Mapping[str, Any]) -> list[str]:
         at = report["times"].get(name)
         if at:
             lines.append(f"{words:<30}{at['p50']:>8.2f}{at['p95']:>8.2f}{at['worst']:>8.2f}")
+    wake = report.get("wake") or {}
+    lines += stage_lines(wake)
     if report["fit"]:
         share = f"{100 * report['fit']['confidence']:.0f} % interval"
         lines.append(f"{'power':<30}{'fit':>8}  {share}")
@@ -270,6 +272,42 @@ def table(report: Mapping[str, Any]) -> list[str]:
         what = f"not armed: {report['phase']}"
     reason = report["reason"]
     lines.append(f"{what}: {stored_reason(reason)}" if reason else what)
+    return lines + advice_lines(wake)
+
+
+_STAGES: Final = {
+    "power": "packet to power",
+    "link": "to the link of the cable",
+    "network": "to an answer of the network",
+    "port": "to the open port",
+    "answer": "to the proper answer",
+}
+
+
+def stage_lines(wake: Mapping[str, Any]) -> list[str]:
+    """Return where the seconds of the wakes went, now and before."""
+    now, before = (
+        {each["stage"]: each["took_s"] for each in wake.get(name, ())}
+        for name in ("stages", "before")
+    )
+    if not now:
+        return []
+    lines = [f"{'the wake by stages, seconds':<30}{'now':>8}{'before' if before else '':>8}"]
+    rows = [(name, now.get(key), before.get(key)) for key, name in _STAGES.items()]
+    rows.append(("in all", sum(now.values()), sum(before.values()) if before else None))
+    for words, *took in rows:
+        if took != [None, None]:
+            cells = "".join(f"{'' if s is None else format(s, '.2f'):>8}" for s in took)
+            lines.append(f"{words:<30}{cells}".rstrip())
+    return lines
+
+
+def advice_lines(wake: Mapping[str, Any]) -> list[str]:
+    """Return what can be gained of a wake, each with the commands for the server's shell."""
+    lines = []
+    for advice in wake.get("advice", ()):
+        lines.append(f"to gain: {stored_reason(advice['reason'])}")
+        lines += [f"    {command}" for command in advice["commands"]]
     return lines
 
 

@@ -25,6 +25,8 @@ class BoxContext:
     epoch_s: float
     power_w: Callable[[str], float | None] = lambda _: None
     """What a server draws now, by its id; None without a meter, or if it does not say."""
+    quick_w: Callable[[str], float | None] = lambda _: None
+    """The same, if its meter reads often enough to tell when a wake begins."""
     where: Callable[[], tzinfo] = office_time.where
     """The office's zone: what is decided by hours goes by its clocks."""
     day: Callable[[], int] = lambda: office_time.local(time.time()).toordinal()

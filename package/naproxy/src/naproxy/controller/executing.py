@@ -18,6 +18,7 @@ from naproxy.controller.neighbour import Neighbour
 from naproxy.controller.ping import Pinger
 from naproxy.controller.probing import Prober
 from naproxy.controller.sharing import Sharing
+from naproxy.controller.wake_stages import WakeStages
 from naproxy.core import page_h
 from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
@@ -35,6 +36,7 @@ from naproxy.server.machine_io import (
     Effect,
     Event,
     InUse,
+    Observed,
     PassedOver,
     Probe,
     RungFailed,
@@ -51,6 +53,7 @@ from naproxy.server.machine_io import (
 from naproxy.server.machine_io import Answer as SleepAnswer
 from naproxy.server.seeing import Metered, Pinged
 from naproxy.server.services import Known
+from naproxy.server.stages import Stage
 from naproxy.shm import page
 
 _LOG: Final = logging.getLogger(__name__)
@@ -73,8 +76,17 @@ class Supervising(Protocol):
     def send(self, event: Watched) -> None:
         """Hear what a commissioning waits for."""
 
-    def entered(self, change: Transition, took_s: float | None, slept: bool) -> None:
-        """Hear of a change of state; `slept`: the server had been put to sleep by us."""
+    def entered(
+        self,
+        change: Transition,
+        took_s: float | None,
+        slept: bool,
+        stages: tuple[Stage, ...] = (),
+    ) -> None:
+        """Hear of a change of state; `slept`: the server had been put to sleep by us.
+
+        `stages` are those of the wake that ended with it.
+        """
 
     def past(self, number: int) -> None:
         """Hear that so many visitors are connected to the server, and not through the box."""
@@ -126,6 +138,8 @@ class Executor:
         self.sharing = Sharing(box, index, server.share)
         self.appointments = Appointments(server.awake, box.where())
         self.services = Known()
+        self._waking: WakeStages
+        self._stages: tuple[Stage, ...] = ()
         self._equip(server, interface)
 
     def _equip(self, server: Server, interface: str) -> None:
@@ -143,10 +157,12 @@ class Executor:
         self._prober = Prober(
             drivers.driver("ready", server.ready, target),
             server.ready.timeout_s,
-            self.step,
+            self._probed,
             lambda error: self._say_once(f"cannot probe: {error}"),
             self.stranger,
+            connected=self._connected,
         )
+        self._waking = WakeStages(interface, lambda: self._box.quick_w(server.id))
         self._pinger = Pinger(server.address, self._pinged)
         self._application = Application(server.awake, target.web)
 
@@ -159,6 +175,7 @@ class Executor:
         self.appointments.configure(server.awake, self._box.where())
         self._prober.stop()
         self._pinger.stop()
+        self._waking.stop()
         old_state = self.server.sleep.state
         if _who_tells(server) != _who_tells(self.server):
             self.services = Known()
@@ -252,7 +269,7 @@ class Executor:
             case WakeOpened(wake_request):
                 self._loop.call_soon(self._open_wake, wake_request)
             case WakeClosed():
-                self._loop.call_soon(self._close_wake, effect)
+                self._loop.call_soon(self._close_wake, effect, self._stages)
             case PassedOver(reason):
                 _LOG.warning("%s: %s", self.server.id, reason)
             case Alert(reason):
@@ -337,10 +354,22 @@ class Executor:
         """Probe and ping at this cadence; a card that wakes by any packet gets neither."""
         self._cadence = cadence
         self._prober.set(cadence)
-        every_s = EVERY_S if self._supervisor.running else max(cadence.every_s, _LEAST_PING_S)
+        watched = self._supervisor.running or self.machine.state is State.WAKING
+        every_s = EVERY_S if watched else max(cadence.every_s, _LEAST_PING_S)
         self._pinger.every(every_s if cadence.every_s else 0)
 
+    def _probed(self, seen: Observed) -> None:
+        self._waking.probed(seen)
+        self.step(seen)
+
+    def _connected(self) -> None:
+        if self._waking.under_way and not self.stranger():
+            self._waking.connected()
+
     def _pinged(self, ping: Pinged) -> None:
+        told = self._waking.under_way and not self.machine.sight.firmware_answers
+        if told and not self.stranger():
+            self._waking.pinged(ping)
         self.step(ping)
         self._supervisor.send(ping)
 
@@ -371,6 +400,7 @@ class Executor:
         if change.state is not State.FALLING_ASLEEP and self._sleeping:
             self._sleeping.cancel()
             self._sleeping = None
+        self._watch_wake(change.state)
         if change.state is State.AWAKE:
             self._neighbour.release()
         elif change.state is State.TROUBLE:
@@ -379,7 +409,15 @@ class Executor:
         took = {State.ASLEEP: self.machine.fall, State.AWAKE: self.machine.wake}.get(change.state)
         took_s = took.last_s if took else None
         # Later: what it asks for then must not come amidst the effects of this step.
-        self._loop.call_soon(self._supervisor.entered, change, took_s, self.machine.slept)
+        told = change, took_s, self.machine.slept, self._stages
+        self._loop.call_soon(self._supervisor.entered, *told)
+
+    def _watch_wake(self, state: State) -> None:
+        """Follow a wake out of a sleep; one that comes to trouble has no stages."""
+        self._stages = self._waking.up() if state is State.AWAKE else ()
+        self._waking.stop()
+        if state is State.WAKING and self.machine.slept:
+            self._waking.begin(self.machine.since_s, self.machine.sight.on_w)
 
     def _note(self, change: Transition, now_s: float) -> None:
         name = self.server.id
@@ -400,9 +438,11 @@ class Executor:
     def _open_wake(self, wake_request: WakeRequest) -> None:
         self._row = self._box.journal.wake_opened(self.server.id, wake_request)
 
-    def _close_wake(self, wake: WakeClosed) -> None:
+    def _close_wake(self, wake: WakeClosed, stages: tuple[Stage, ...]) -> None:
         if self._row is not None:
-            self._box.journal.wake_closed(self._row, wake.outcome, wake.waited_s, wake.packets)
+            self._box.journal.wake_closed(
+                self._row, wake.outcome, wake.waited_s, wake.packets, stages
+            )
 
     def _say_once(self, words: str) -> None:
         if words != self._said_failed:
@@ -417,6 +457,7 @@ class Executor:
                 handle.cancel()
         self._prober.stop()
         self._pinger.stop()
+        self._waking.stop()
         if self._sleeping:
             self._sleeping.cancel()
         self._neighbour.release()

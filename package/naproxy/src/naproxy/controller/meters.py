@@ -33,6 +33,8 @@ MOST_WAIT_S: Final = 30.0
 """A meter that was lost is looked for after 1, 2, 4 ... 30 s."""
 
 KEPT_S: Final = 3600
+QUICK_S: Final = 0.25
+"""A meter that reads no more seldom tells when a server's power rises."""
 TICK_S: Final = 1.0
 
 Sink = Callable[[str, PowerSample], None]
@@ -304,6 +306,11 @@ class Meters:
             if not meter.driver.about.estimated and not meter.watch.odd and power_w is not None:
                 return power_w
         return None
+
+    def quick_w(self, whose: str) -> float | None:
+        """Return the same; None if its meter reads too seldom to tell when a server wakes."""
+        quick = any(meter.driver.about.period_s <= QUICK_S for meter in self._of(whose)[:1])
+        return self.power_w(whose) if quick else None
 
     def energy(self, whose: str, start_s: float, end_s: float) -> Energy | None:
         """Return what was measured between two times by the house's clock, at most an hour ago.

@@ -47,17 +47,20 @@ class Prober:
         seen: Callable[[Observed], None],
         failed: Callable[[OSError], None],
         stranger: Callable[[], Reason | None] = lambda: None,
+        *,
+        connected: Callable[[], None] = lambda: None,
     ) -> None:
         """Start with `set`.
 
         `failed` hears why a probe could not be sent; `stranger` says that another machine is
-        at the server's address.
+        at the server's address; `connected` hears that the port took a probe's connection.
         """
         self._driver = driver
         self._timeout_s = timeout_s
         self._seen = seen
         self._failed = failed
         self._stranger = stranger
+        self._connected = connected
         self._cadence = Probe(0)
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,7 +101,7 @@ class Prober:
         begun_s = time.monotonic()
         try:
             async with asyncio.timeout(limit_s):
-                observation = await self._driver.probe()
+                observation = await self._driver.probe(self._connected)
         except TimeoutError:
             if time.monotonic() - begun_s > limit_s + _STALLED_S:
                 return  # this process stood still, so it cannot say that the server did

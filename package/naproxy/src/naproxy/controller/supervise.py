@@ -16,6 +16,7 @@ from naproxy.core.reason import Reason, plain, stored_reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.drivers.sleep import Counted
+from naproxy.server import stages as stages_
 from naproxy.server.arming import Arming
 from naproxy.server.around import Around
 from naproxy.server.commissioning import (
@@ -33,6 +34,8 @@ from naproxy.server.commissioning import (
 )
 from naproxy.server.machine_io import Transition
 from naproxy.server.services import NEVER, Service
+from naproxy.server.stages import Stage
+from naproxy.server.wake_advice import Way, advise
 
 _PASSED_BEFORE: Final = "armed"
 """What an earlier version kept for `Phase.PASSED`."""
@@ -72,6 +75,8 @@ class Supervisor:
         self._runner = runner
         self._timer: asyncio.TimerHandle | None = None
         self.commissioning: Commissioning | None = None
+        self._before: tuple[Stage, ...] = ()
+        """The stages of the last commissioning before it that has some."""
         self.arming = Arming(server)
         saved = journal.saved(self._arming_key)
         self.arming.load(saved)
@@ -114,6 +119,8 @@ class Supervisor:
     def start(self, plan: Plan) -> None:
         """Begin, unless one is under way."""
         assert not self.running, "a server has one commissioning at a time"
+        kept = self._journal.saved(self._report_key)
+        self._before = stages_.load(kept.get("stages")) or stages_.load(kept.get("before"))
         self.commissioning = Commissioning(plan, time.monotonic(), self._runner.state())
         self._save()
         self._runner.supervised(running=True)
@@ -152,13 +159,26 @@ class Supervisor:
         elif commissioning.disproved and commissioning.reason:
             self.arming.trip(commissioning.reason)
         self._save()
-        self._journal.save(self._report_key, self.report() | {"t_s": time.time()})
+        self._journal.save(self._report_key, self._result(commissioning) | {"t_s": time.time()})
         self._runner.supervised(running=False)
+
+    def _result(self, commissioning: Commissioning) -> dict[str, Any]:
+        """Return what is kept of a commissioning."""
+        return commissioning.status(time.monotonic()) | {"before": stages_.plain(self._before)}
 
     # What is seen
 
-    def entered(self, change: Transition, took_s: float | None, slept: bool) -> None:
-        """Hear of a change of state; `slept`: the server had been put to sleep by us."""
+    def entered(
+        self,
+        change: Transition,
+        took_s: float | None,
+        slept: bool,
+        stages: tuple[Stage, ...] = (),
+    ) -> None:
+        """Hear of a change of state; `slept`: the server had been put to sleep by us.
+
+        `stages` are those of the wake that ended with it.
+        """
         if change.state is State.TROUBLE and slept and not self.arming.tripped:
             self.arming.trip(change.reason)
             self._save()
@@ -166,7 +186,7 @@ class Supervisor:
         if change.state is State.AWAKE and self.interrupted:
             self.interrupted = False
             self._save()
-        self.send(Entered(change.state, change.reason, took_s))
+        self.send(Entered(change.state, change.reason, took_s, stages))
 
     def look(self) -> None:
         """Look for visitors past the box, if the server is awake."""
@@ -221,13 +241,30 @@ class Supervisor:
     def report(self) -> dict[str, Any]:
         """Return progress, or the last result; empty if there never was a commissioning."""
         if self.commissioning:
-            report = self.commissioning.status(time.monotonic())
+            report = self._result(self.commissioning)
         elif kept := self._journal.saved(self._report_key):
             report = _of_now(kept)
         else:
             return {}
         # One that was passed arms only a server whose visitors come through the box.
         return report | {"armed": not self.arming.why_not}
+
+    def wake_stages(self) -> dict[str, Any]:
+        """Return where the seconds of its wakes go, and what can be gained.
+
+        The stages are of the last commissioning, of the one before it, and of the last wake.
+        """
+        server, report = self._runner.server, self.report()
+        way = Way(server.sleep.state, server.address)
+        measured, before = (stages_.load(report.get(name)) for name in ("stages", "before"))
+        last = None if self.running else self._journal.last_stages(self._server)
+        advice = advise(measured or (last[1] if last else ()), way)
+        return {
+            "stages": stages_.plain(measured),
+            "before": stages_.plain(before),
+            "last": last and {"t_s": last[0], "stages": stages_.plain(last[1])},
+            "advice": [each.plain() for each in advice],
+        }
 
     def status(self) -> dict[str, Any]:
         """Return what belongs into the server's status."""

@@ -6,6 +6,7 @@ import asyncio
 import re
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,9 +58,17 @@ def anybody() -> ssl.SSLContext:
     return context
 
 
-async def reach(web: Web, context: ssl.SSLContext | None = None) -> Streams:
-    """Open a connection; OSError. Without `context` no certificate is looked at."""
+async def reach(
+    web: Web,
+    context: ssl.SSLContext | None = None,
+    connected: Callable[[], None] = lambda: None,
+) -> Streams:
+    """Open a connection; OSError. Without `context` no certificate is looked at.
+
+    `connected` hears when the port has taken the connection, before TLS.
+    """
     sock = await connect(web.address, web.port)
+    connected()
     if web.proxied:
         # Into an empty buffer: it is taken at once.
         sock.send(_introduction(sock))

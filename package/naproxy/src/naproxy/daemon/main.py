@@ -130,6 +130,7 @@ class Controller:
             self._journal,
             epoch_s,
             power_w,
+            self._meters.quick_w,
             varnish=self._varnish,
             served=lambda: self._keeper.served,
         )

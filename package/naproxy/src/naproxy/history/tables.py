@@ -210,6 +210,10 @@ STEPS: Final = (
 """In their order: a table by which a step is known to have been taken, and its SQL."""
 
 
+COLUMNS: Final = (("wakes", "stages", "TEXT NOT NULL DEFAULT '[]'"),)
+"""What was added to tables of an earlier step, with its default."""
+
+
 class AnotherGenerationError(sqlite3.DatabaseError):
     """The file is of a program that this one cannot work with."""
 
@@ -226,6 +230,10 @@ def prepare(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA secure_delete = FAST")
     there = {row[0] for row in db.execute("SELECT name FROM sqlite_schema")}
     due = [sql for table, sql in STEPS if table not in there]
+    for table, column, kind in COLUMNS:
+        # A table that is not there yet is made without it, by its own step.
+        if column not in {row[1] for row in db.execute(f"PRAGMA table_info({table})")}:
+            due.append(f"ALTER TABLE {table} ADD COLUMN {column} {kind};")
     if due:
         db.executescript(f"BEGIN; {' '.join(due)} PRAGMA user_version = {GENERATION}; COMMIT;")
     for table in ("transitions", "wakes", "saved", "minutes", "decisions"):

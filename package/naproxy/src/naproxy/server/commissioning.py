@@ -19,8 +19,10 @@ from typing import Any, Final
 from naproxy.core.inference import percentile
 from naproxy.core.reason import Reason, WrongError, plain, together
 from naproxy.core.state import State
+from naproxy.server import stages
 from naproxy.server.fit import Run, fit
 from naproxy.server.seeing import Pinged
+from naproxy.server.stages import Stage
 
 EVERY_S: Final = 0.1
 """Between two pings, and two readings of the meter (thesis, table 4.2)."""
@@ -76,6 +78,8 @@ class Entered:
     state: State
     reason: Reason
     took_s: float | None = None
+    stages: tuple[Stage, ...] = ()
+    """Of the wake that ended with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,8 @@ class Cycle:
     energy_j: float | None
     awake_w: float | None
     asleep_w: float | None
+    stages: tuple[Stage, ...] = ()
+    """Where the seconds of its wake went."""
 
 
 @dataclass(slots=True)
@@ -147,6 +153,7 @@ class _Draft:
     up_s: float = math.nan
     fell_s: float = math.nan
     rose_s: float = math.nan
+    stages: tuple[Stage, ...] = ()
     last_ping_s: float = math.nan
     first_ping_s: float = math.nan
     metered_s: float = math.nan
@@ -258,6 +265,7 @@ class Commissioning:
             case Phase.RISING, State.AWAKE:
                 draft.up_s = now_s
                 draft.rose_s = now_s - draft.wake_s if event.took_s is None else event.took_s
+                draft.stages = event.stages
                 self._go(Phase.AWAKE, now_s)
             case Phase.AWAKE, State.WAKING:
                 return self._disprove(now_s, event.reason)
@@ -337,6 +345,7 @@ class Commissioning:
                 energy_j=draft.energy_j if 0 < draft.gap_s <= GAP_MOST_S else None,
                 awake_w=_mean(draft.watts.get(Phase.AWAKE)),
                 asleep_w=_mean(draft.watts.get(Phase.ASLEEP)),
+                stages=draft.stages,
             )
         )
         self._disturbed = 0
@@ -359,9 +368,14 @@ class Commissioning:
             "cycles": self.plan.cycles,
             "phase_s": round(now_s - self._since_s, 1),
             "notes": plain(self.notes),
-            "done": [asdict(cycle) for cycle in self.cycles],
+            "done": [_plain(cycle) for cycle in self.cycles],
+            "stages": stages.plain(stages.typical(cycle.stages for cycle in self.cycles)),
             **results(self.cycles, by_ping=not self._firmware),
         }
+
+
+def _plain(cycle: Cycle) -> dict[str, Any]:
+    return asdict(cycle) | {"stages": stages.plain(cycle.stages)}
 
 
 def _known(value: float) -> float | None:

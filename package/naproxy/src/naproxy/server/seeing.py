@@ -61,7 +61,7 @@ class Sight:
 
     def __init__(self, on_w: float) -> None:
         """Nothing is seen yet."""
-        self._on_w = on_w
+        self.on_w = on_w
         self._power_w = math.nan
         self._metered_s = -math.inf
         self._pinged_s = -math.inf
@@ -78,7 +78,7 @@ class Sight:
             self._metered_s, self._power_w = now_s, event.power_w
             # What a slow meter says just after a wake is the surge of the wake.
             if state is State.AWAKE and now_s - since_s > FRESH_S:
-                self._on_w += _WEIGHT * (event.power_w - self._on_w)
+                self.on_w += _WEIGHT * (event.power_w - self.on_w)
             return
         self._pinged_s = now_s
         if not event.answered:
@@ -89,11 +89,16 @@ class Sight:
         elif state is State.ASLEEP and event.begun_s > since_s:
             self._answers_asleep = True
 
+    @property
+    def firmware_answers(self) -> bool:
+        """Were pings answered while it slept? Then they do not tell when it wakes."""
+        return self._answers_asleep
+
     def low(self, now_s: float) -> bool | None:
         """Does it draw much less than awake? None: there is no meter, or it says nothing now."""
         if now_s - self._metered_s > FRESH_S:
             return None
-        return self._power_w < _MUCH_LESS * self._on_w
+        return self._power_w < _MUCH_LESS * self.on_w
 
     def off(self, now_s: float) -> bool:
         """Is the machine itself seen to be off: by the meter, or else by pings?"""

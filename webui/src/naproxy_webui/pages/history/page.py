@@ -27,6 +27,7 @@ from naproxy.api.shapes import (
 )
 from naproxy.history.days import VIEWS, day_of
 from naproxy.history.read import ledger, queries, rows, timeline
+from naproxy.server import stages
 
 from naproxy_webui.http.api import attachment, route
 from naproxy_webui.http.errors import ApiError
@@ -36,6 +37,7 @@ from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import BOX, equipment
 from naproxy_webui.office.history import history, looked_after_until_s, server_names
 from naproxy_webui.office.ranges import CALENDAR, RANGE, of_calendar, of_query, zone
+from naproxy_webui.office.stages import STAGE
 from naproxy_webui.render import render
 
 blueprint = Page("history", __name__, "/history", place=20)
@@ -73,8 +75,9 @@ WAKE: Final = obj(
         "waited_s": nullable(number()),
         "packets": integer(),
         "outcome": string(),
+        "stages": array(STAGE),
     },
-    optional=("packets",),
+    optional=("packets", "stages"),
 )
 TRANSITION: Final = {
     "id": integer(),
@@ -263,6 +266,8 @@ def _told(row: dict[str, Any]) -> dict[str, Any]:
 
 def told_wake(wake: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a wake with the words of a reason that is no request's."""
+    if wake and "stages" in wake:
+        wake = wake | {"stages": stages.plain(stages.load(wake["stages"]))}
     if wake is None or wake["class"]:
         return wake and wake | {"words": ""}
     return wake | {"reason": "", "words": plain(wake["reason"])}

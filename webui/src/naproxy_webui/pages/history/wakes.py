@@ -88,7 +88,7 @@ TALLY: Final = {
     },
     needed=("from_s", "to_s"),
     answer=obj(
-        rows=array(obj({**WAKE["properties"], "ruled": RULED}, optional=("packets",))),
+        rows=array(obj({**WAKE["properties"], "ruled": RULED}, optional=("packets", "stages"))),
         next=nullable(string()),
     ),
 )

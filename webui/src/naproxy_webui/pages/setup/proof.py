@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint
-from naproxy.api.shapes import ANY_OBJECT, boolean, integer, nullable, number, obj, string
+from naproxy.api.shapes import ANY_OBJECT, array, boolean, integer, nullable, number, obj, string
 
 from naproxy_webui.http.api import route
 from naproxy_webui.http.control import control, in_words, job_in_words
@@ -15,6 +15,7 @@ from naproxy_webui.http.mount import SERVER, mount
 from naproxy_webui.i18n.reasons import plain
 from naproxy_webui.i18n.texts import t
 from naproxy_webui.office.equipment import commissioned
+from naproxy_webui.office.stages import STAGE
 from naproxy_webui.pages.setup.api import ADMIN, SAVED, configuration, known, meant, named
 
 blueprint = Blueprint("setup_proof", __name__)
@@ -48,11 +49,19 @@ LIVE: Final = obj(
     confirmed_s=nullable(number(description="when a person confirmed that they do")),
     waits=string(description="what the box waits for, in words; empty: for nothing"),
 )
+WAKE: Final = obj(
+    stages=array(STAGE),
+    before=array(STAGE),
+    last=nullable(obj(t_s=number(), stages=array(STAGE))),
+    advice=array(obj(stage=string(), words=string(), commands=array(string()))),
+)
+"""Where the seconds of its wakes go: in the last proof, the one before, and the last wake."""
 PROOF: Final = obj(
     known=boolean(description="Whether there ever was a commissioning"),
     report=nullable(ANY_OBJECT),
     why=string(description="Why it waits or ended, in words"),
     server=ANY_OBJECT,
+    wake=WAKE,
     live=LIVE,
     power=obj(
         measured=nullable(ANY_OBJECT),
@@ -78,9 +87,25 @@ def proof(query: dict[str, Any]) -> Any:
             "alert": plain(server["alert"]),
             "not_armed": plain(server["not_armed"]),
         },
+        "wake": _wake((report or {}).get("wake")),
         "live": _live(server),
         "power": control().get(f"/v1/servers/{name}/power"),
     }
+
+
+def _wake(said: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the stages of the wakes, with advice in the user's language."""
+    if not said:
+        return {"stages": [], "before": [], "last": None, "advice": []}
+    advice = [
+        {
+            "stage": each["stage"],
+            "words": plain(each["reason"]),
+            "commands": each["commands"],
+        }
+        for each in said["advice"]
+    ]
+    return {**said, "advice": advice}
 
 
 def _status(name: str) -> dict[str, Any]:

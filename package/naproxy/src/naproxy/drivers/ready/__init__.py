@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,8 +43,9 @@ class ReadySettings:
 class ReadyDriver(Protocol):
     """Probes the server, once a call."""
 
-    async def probe(self) -> Observation:
+    async def probe(self, connected: Callable[[], None]) -> Observation:
         """Return what was seen, in a new connection.
 
+        `connected` hears that the port took the connection, if more than that is asked for.
         TimeoutError and OSError are left to the caller, who sets the time limit.
         """

@@ -6,6 +6,7 @@ By HTTPS where the box asks so: whose certificate that is, is for who carries re
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from naproxy import __version__
@@ -47,10 +48,10 @@ class Driver:
             "Connection: close\r\n\r\n"
         ).encode()
 
-    async def probe(self) -> Observation:
+    async def probe(self, connected: Callable[[], None] = lambda: None) -> Observation:
         """Ask once."""
         try:
-            streams = await reach(self._web)
+            streams = await reach(self._web, connected=connected)
         except ssl.SSLError:
             return Observation(Sign.UNFIT, Reason("ready.not_https"))
         return self._judge(await exchange(streams, self._request, b"\n"))

@@ -5,6 +5,7 @@ The kernel of a machine whose web server hangs still accepts: `http` sees more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from naproxy.core.reason import Reason
@@ -29,7 +30,8 @@ class Driver:
         """Probe the server's address and port."""
         self._target = target
 
-    async def probe(self) -> Observation:
-        """Connect once."""
+    async def probe(self, connected: Callable[[], None] = lambda: None) -> Observation:
+        """Connect once: `connected` would say no more than the answer."""
+        del connected
         with await connect(self._target.address, self._target.port):
             return Observation(Sign.READY, Reason("ready.connected"))

@@ -24,7 +24,8 @@ KINDS: Final = ("path", "address", "agent")
 MOST_GROUPS: Final = 20
 
 _COLUMNS: Final = (
-    "id, t_s, server, who, host, path, method, agent, class, reason, waited_s, packets, outcome"
+    "id, t_s, server, who, host, path, method, agent, class, reason, waited_s, packets, outcome,"
+    " stages"
 )
 _REQUEST_COLUMNS: Final = "id, t_s, server, who, path, agent, class"
 

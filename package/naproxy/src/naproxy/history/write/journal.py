@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ from naproxy.core.request import WakeRequest
 from naproxy.core.state import STATES, Klass, State
 from naproxy.history.tables import WITH_TIME, dicts
 from naproxy.history.write.store import Store
+from naproxy.server import stages as stages_
+from naproxy.server.stages import Stage
 
 MOST_ROWS: Final = 1000
 DECISIONS_DAYS: Final = 30
@@ -78,12 +80,31 @@ class Journal:
         )
         return done.lastrowid if done else None
 
-    def wake_closed(self, row: int, outcome: str, waited_s: float, packets: int) -> None:
-        """Complete a wake: seconds from the asking until the server was up."""
+    def wake_closed(
+        self,
+        row: int,
+        outcome: str,
+        waited_s: float,
+        packets: int,
+        stages: Sequence[Stage] = (),
+    ) -> None:
+        """Complete a wake: seconds from the asking until the server was up, and their stages."""
         self.store.execute(
-            "UPDATE wakes SET outcome = ?, waited_s = ?, packets = ? WHERE id = ?",
-            *(outcome, round(waited_s, 6), packets, row),
+            "UPDATE wakes SET outcome = ?, waited_s = ?, packets = ?, stages = ? WHERE id = ?",
+            *(outcome, round(waited_s, 6), packets),
+            json.dumps(stages_.plain(stages)),
+            row,
         )
+
+    def last_stages(self, server: str) -> tuple[float, tuple[Stage, ...]] | None:
+        """Return when a server's last wake of known stages began, and these."""
+        done = self.store.execute(
+            "SELECT t_s, stages FROM wakes WHERE server = ? AND stages <> '[]'"
+            " ORDER BY t_s DESC, id DESC LIMIT 1",
+            server,
+        )
+        row = done.fetchone() if done else None
+        return (row[0], stages_.load(row[1])) if row else None
 
     def close_forgotten(self) -> None:
         """Mark the wakes that a controller left open when it ended."""
@@ -182,6 +203,8 @@ class Journal:
         done = self.store.execute(select, since_s, server, min(limit, MOST_ROWS))
         found = list(dicts(done)) if done else []
         for row in found:
+            if table == "wakes":
+                row["stages"] = stages_.plain(stages_.load(row["stages"]))
             if not row.get("class"):
                 row["reason"] = stored_reason(row["reason"]).plain()
         return found

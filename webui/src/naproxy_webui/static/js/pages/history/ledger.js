@@ -3,6 +3,7 @@
 import { at, facts, h, icon, t } from "../../kit/core.js";
 import { duration, number } from "../../kit/format.js";
 import { values } from "../../kit/form.js";
+import { stageBar } from "../../kit/stages.js";
 import { list } from "./list.js";
 import { mayChange, ruledBy, ruleDialog, stopButton } from "./rules.js";
 import { agentWords, cause, full, named, request, stamp } from "./words.js";
@@ -97,9 +98,14 @@ function body(wake) {
 		[t("history.col_waited"), waited(wake)],
 		[t("history.col_outcome"), named("history.outcome_", wake.outcome)],
 	);
-	if (!wake.class) return [known];
-	if (wake.ruled !== null) return [known, ruledBy(wake.ruled)];
+	const went = wake.stages?.length ? stageBar(t("kit.stage.title"), wake.stages) : null;
+	if (!wake.class) return [known, went];
+	if (wake.ruled !== null) return [known, went, ruledBy(wake.ruled)];
 	// Which of its page, address or program the rule is about is chosen in the dialog.
 	const about = { server: wake.server, kind: /** @type {const} */ ("path"), from: wake };
-	return [known, mayChange ? stopButton(request(wake) ?? "", () => ruleDialog(about)) : null];
+	return [
+		known,
+		went,
+		mayChange ? stopButton(request(wake) ?? "", () => ruleDialog(about)) : null,
+	];
 }

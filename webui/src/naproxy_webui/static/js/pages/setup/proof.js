@@ -19,7 +19,9 @@ import {
 } from "../../kit/core.js";
 import { confirm, refused } from "../../kit/dialog.js";
 import { clearErrors, onPress, showErrors, values } from "../../kit/form.js";
-import { duration, watts } from "../../kit/format.js";
+import { copier } from "../../kit/copy.js";
+import { dateTime, duration, watts } from "../../kit/format.js";
+import { stageBar, whole } from "../../kit/stages.js";
 import { about, again, onward } from "./flow.js";
 
 const EVERY_S = 0.5;
@@ -221,11 +223,44 @@ function proved(said) {
 		!server.armed &&
 			notice("warn", h("p", server.not_armed), h("p", toLive(t("setup.proof.to_live")))),
 		powers(said),
+		anatomy(said),
 		h(
 			"details.details.plain",
 			h("summary", t("setup.proof.each")),
 			h("ol.setup-cycles", report.done.map(cycle)),
 		),
+	);
+}
+
+/** Where the seconds of a wake go, before and now, and what can be gained. @param {Proof} said */
+function anatomy({ wake }) {
+	const { stages, before, last, advice } = wake;
+	const last_stages = last?.stages ?? [];
+	if (!stages.length && !last_stages.length) return null;
+	const longest_s = Math.max(...[stages, before, last_stages].map(whole));
+	return h(
+		"section.stack.tight",
+		{ id: "anatomy" },
+		h("h2", t("setup.proof.anatomy")),
+		before.length > 0 && stageBar(t("setup.proof.anatomy_before"), before, longest_s),
+		stages.length > 0 && stageBar(t("setup.proof.anatomy_now"), stages, longest_s),
+		last &&
+			stageBar(
+				t("setup.proof.anatomy_last", { when: dateTime(last.t_s) }),
+				last.stages,
+				longest_s,
+			),
+		advice.map(({ words, commands }) =>
+			h(
+				"details.details.plain.gain",
+				h("summary", words),
+				commands.length > 0 && [
+					h("pre", commands.join("\n")),
+					h("div.row", copier(commands.join("\n"))),
+				],
+			),
+		),
+		advice.length > 0 && h("p.small.soft", t("setup.proof.anatomy_again")),
 	);
 }
 
