@@ -7,6 +7,7 @@ that nobody tuned to. `pays.md` beside the file has the table of docs/deciding.m
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -19,15 +20,16 @@ from naproxy.core.state import Klass
 from naproxy.lab.estimate.lineup import ENTRANTS, Case, Promise, Server, simulation
 from naproxy.lab.estimate.traffic import Traffic
 
-from tests.bench.policy import real_logs, unseen
+from tests.bench.policy import eligible, real_logs, unseen
 from tests.bench.result import goal, output_path, write
 
 WAKES_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
+USUAL_S: Final = 5.0
 FRACTIONS: Final = (0.01, 0.02, 0.05, 0.10)
 CACHES: Final = {"box-frozen": "files", "box-pages": "pages too"}
 DELTA_S: Final = 1.0
 OURS: Final = "teacher"
-DAYS: Final = 28
+DAYS: Final = 14
 """Of a made log."""
 QUIET_PER_DAY: Final = 30_000
 """Requests of people: the goals are means over logs that have fewer."""
@@ -63,7 +65,7 @@ def main() -> None:
     goals = [
         goal(f"mean net saving, {cell.key}", means[cell], wanted, ">=")
         for cell, wanted in (
-            (Cell("box-pages", 5.0, 0.05), 0.50),
+            (Cell("box-pages", USUAL_S, 0.05), 0.50),
             (Cell("box-pages", 1.0, 0.05), 0.70),
         )
     ]
@@ -77,16 +79,22 @@ def main() -> None:
 
 
 def _measure() -> dict[str, dict[Cell, float]]:
-    """Return the net saving of each log and cell, as a share of an always-on server's energy."""
+    """Return the net saving of each log and cell, as a share of an always-on server's energy.
+
+    A log that is busy day and night takes most of the time and saves nothing: it has one wake.
+    """
     jobs = [
         (number, cache, wake_s)
-        for number in range(len(_logs))
-        for cache, wake_s in product(CACHES, WAKES_S)
+        for number, log in enumerate(_logs)
+        for cache, wake_s in product(CACHES, WAKES_S if eligible(log) else (USUAL_S,))
     ]
     found: dict[str, dict[Cell, float]] = {log.name: {} for log in _logs}
     with ProcessPoolExecutor(mp_context=get_context("fork")) as pool:
         for (number, _, _), cells in zip(jobs, pool.map(_job, jobs), strict=True):
             found[_logs[number].name] |= cells
+            for cell, net in cells.items():
+                sys.stdout.write(f"{_logs[number].name:<34}{cell.key:<26}{net:7.1%}\n")
+            sys.stdout.flush()
     return found
 
 
@@ -122,8 +130,8 @@ def _table(
 
     lines += [row(f"{wake_s:g} s", wake_s, means) for wake_s in WAKES_S]
     lines += ["", f"Means over {', '.join(quiet)}.", ""]
-    lines += [f"| log, 5 s | {' | '.join(heads)} |", f"| --- |{' --- |' * len(heads)}"]
-    lines += [row(name, 5.0, nets) for name, nets in found.items()]
+    lines += [f"| log, {USUAL_S:g} s | {' | '.join(heads)} |", f"| --- |{' --- |' * len(heads)}"]
+    lines += [row(name, USUAL_S, nets) for name, nets in found.items()]
     return "\n".join(lines) + "\n"
 
 
