@@ -189,6 +189,7 @@ sub vcl_backend_response {
 	if (beresp.http.Vary) {
 		call naproxy_vary;
 	}
+	call naproxy_data;
 	call naproxy_lifetime;
 	if (beresp.status == 200 && naproxy.keep() > 0s) {
 		# The office knows better than the server's headers how long,
@@ -208,10 +209,17 @@ sub vcl_backend_response {
 		set beresp.uncacheable = true;
 		return (deliver);
 	}
+	if (naproxy.shared()) {
+		call naproxy_file;
+	}
+	std.collect(beresp.http.Pragma);
 	if (beresp.ttl <= 0s || naproxy.keep() == 0s ||
 	    beresp.http.Set-Cookie || beresp.http.Vary ~ "\*" ||
 	    beresp.http.Cache-Control ~ "(?i)\b(private|no-store|no-cache)\b" ||
-	    beresp.http.CDN-Cache-Control ~ "(?i)\b(private|no-store|no-cache)\b") {
+	    beresp.http.CDN-Cache-Control ~ "(?i)\b(private|no-store|no-cache)\b" ||
+	    (beresp.http.Pragma ~ "(?i)\bno-cache\b" &&
+	    beresp.http.Cache-Control !~ "(?i)\b(s-maxage|max-age)\s*=" &&
+	    beresp.http.CDN-Cache-Control !~ "(?i)\bmax-age\s*=")) {
 		# Also where Surrogate-Control would let Varnish cache it.
 		set beresp.ttl = 120s;
 		set beresp.uncacheable = true;
@@ -292,6 +300,18 @@ sub naproxy_vary {
 	}
 }
 
+# A server that gives data for an address whose name does not say so may give browsers a
+# page there. Programs that ask for data have a key of their own, see naproxy.variant().
+sub naproxy_data {
+	if (beresp.http.Content-Type ~
+	    "(?i)^\s*(?:text|application)/(?:(?:[\w.-]+\+)?(?:json|xml|yaml)|plain|csv|calendar)\b" &&
+	    beresp.http.Vary !~ "(?i)(?:^|[,\s])accept\s*(?:,|$)" &&
+	    bereq.url !~ "^[^?]*\.\w{2,11}(?:\?|$)") {
+		set beresp.http.Vary = regsub(beresp.http.Vary, "(.)$", "\1, ") +
+		    "Accept";
+	}
+}
+
 # What Varnish does not know of how long an answer is fresh.
 sub naproxy_lifetime {
 	# As one header, or the second would go unseen.
@@ -311,13 +331,6 @@ sub naproxy_lifetime {
 	    beresp.http.Cache-Control !~ "(?i)\b(s-maxage|max-age)\s*=") {
 		# RFC 9111, 5.3: what is no date is in the past.
 		set beresp.ttl = 0s;
-	} else if (!beresp.http.Cache-Control) {
-		std.collect(beresp.http.Pragma);
-		if (beresp.http.Pragma ~ "(?i)\bno-cache\b") {
-			set beresp.ttl = 0s;
-		} else if (!beresp.http.Expires) {
-			call naproxy_kind;
-		}
 	} else if (!beresp.http.Expires && beresp.http.Cache-Control !~
 	    "(?i)\b(?:(?:s-maxage|max-age)\s*=|public\b)") {
 		call naproxy_kind;
@@ -349,6 +362,26 @@ sub naproxy_kind {
 		return;
 	}
 	set beresp.ttl = 0s;
+}
+
+# By its name it is a file, which is asked for without cookies. A server that shows a
+# login page or an error in words instead, with 200, has not given it: a visitor who
+# has logged in may get it. What everybody asks each site for is asked for often by
+# name alone, and a page is as good an answer as none.
+sub naproxy_file {
+	if (beresp.status == 200 &&
+	    bereq.url !~ "^/(?:robots\.txt|favicon\.ico|[\w-]*sitemap[\w-]*\.(?:xml|txt))(?:\?|$)" &&
+	    (beresp.http.Content-Type ~
+	    "(?i)^\s*(?:text/html|application/xhtml\+xml)\b" ||
+	    (beresp.http.Content-Type ~
+	    "(?i)^\s*(?:text|application)/(?:[\w.-]+\+)?(?:json|xml)\b" &&
+	    bereq.url !~ "(?i)^[^?]*\.(?:js|map|mjs|svg|txt|webmanifest|xml)(?:\?|$)") ||
+	    # Some servers call so whatever they do not know; a program gives no date.
+	    (beresp.http.Content-Type ~ "(?i)^\s*text/plain\b" &&
+	    !beresp.http.Last-Modified &&
+	    bereq.url !~ "(?i)^[^?]*\.(?:css|js|map|mjs|svg|txt|webmanifest|xml)(?:\?|$)"))) {
+		set beresp.ttl = 0s;
+	}
 }
 
 # No answer from the server. Only marked here: the page is made in vcl_synth,

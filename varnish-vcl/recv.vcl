@@ -304,4 +304,7 @@ sub vcl_hash {
 	    req.http.X-Naproxy-Https)) {
 		hash_data("https");
 	}
+	# A page, its data, a part of it for a script: a server may choose one, and not
+	# say so by Vary.
+	hash_data(naproxy.variant());
 }

@@ -66,6 +66,17 @@ static const struct header header[] = {
 	NO_CREDENTIAL("X-Device-User-Agent"),
 	NO_CREDENTIAL("X-Original-User-Agent"),
 	NO_CREDENTIAL("X-User-Agent"),
+	/* Browsers send these with most requests: found here, they cost less. */
+	NO_CREDENTIAL("Accept-Encoding"),
+	NO_CREDENTIAL("Accept-Language"),
+	NO_CREDENTIAL("Cache-Control"),
+	NO_CREDENTIAL("Connection"),
+	NO_CREDENTIAL("If-Modified-Since"),
+	NO_CREDENTIAL("If-None-Match"),
+	NO_CREDENTIAL("Pragma"),
+	NO_CREDENTIAL("Priority"),
+	NO_CREDENTIAL("Referer"),
+	NO_CREDENTIAL("Upgrade-Insecure-Requests"),
 };
 
 #undef KNOWN
@@ -145,6 +156,142 @@ headers_credential(const char *name, size_t len)
 	return (false);
 }
 
+static bool
+headers_begins(const char *name, size_t len, const char *with)
+{
+	size_t most = strlen(with);
+
+	return (len >= most && !strncasecmp(name, with, most));
+}
+
+static bool
+headers_has(const char *name, size_t len, const char *part)
+{
+	size_t most = strlen(part);
+
+	for (; len >= most; name++, len--)
+		if (!strncasecmp(name, part, most))
+			return (true);
+	return (false);
+}
+
+/*
+ * Programs in a browser ask by these for a part of a page, or for its data: htmx,
+ * Turbo, Next.js, Datastar, unpoly, Inertia and jQuery's PJAX. All that begin with X-
+ * may do so, but for those below.
+ */
+static const char * const chooses[] = {
+	"A-IM:", "Api-Version:", "Content-Type:", "Datastar-", "HX-", "Next-", "Prefer:", "RSC:",
+	"Service-Worker-Navigation-Preload:", "Turbo-",
+};
+
+/* Parts of X- names: what proxies and phones add to every request. */
+static const char * const added[] = {
+	"amz-cf-id", "azure-ref", "b3", "bluecoat", "correlation", "client-data", "datadog",
+	"hops", "moz", "operamini", "purpose", "queue-start", "request-id", "request-start",
+	"requestid", "span", "trace", "ucbrowser", "user-agent", "varnish", "wap-profile",
+};
+
+/* Parts, between hyphens, of names that claim what only the box knows. */
+static const char * const claims[] = {
+	"accel", "addr", "address", "appengine", "arr", "cert", "clientcert", "clientip",
+	"country", "dn", "forwarded", "geo", "geoip", "host", "https", "ip", "ipaddress",
+	"ipcountry", "method", "path", "port", "prefix", "proto", "protocol", "realip",
+	"remoteip", "scheme", "secure", "sendfile", "socketip", "ssl", "tls", "uri", "url",
+	"userip", "verify", "viewer", "visitor",
+};
+
+static bool
+headers_of(const char * const *list, size_t n, const char *name, size_t len)
+{
+	size_t u;
+
+	for (u = 0; u < n; u++)
+		if (strlen(list[u]) == len && !strncasecmp(list[u], name, len))
+			return (true);
+	return (false);
+}
+
+#define HEADERS_OF(list, name, len)					\
+	headers_of(list, sizeof list / sizeof *list, name, len)
+
+/* By its beginning; by all of it where that ends with a colon. */
+static bool
+headers_chooses(const char *name, size_t len)
+{
+	size_t u;
+
+	for (u = 0; u < sizeof chooses / sizeof *chooses; u++)
+		if (headers_begins(name, len + 1, chooses[u]))
+			return (true);
+	return (headers_begins(name, len, "Accept-") &&
+	    !headers_begins(name, len, "Accept-Charset") &&
+	    !headers_begins(name, len, "Accept-Encoding") &&
+	    !headers_begins(name, len, "Accept-Language"));
+}
+
+/* Does it claim a scheme, host, client, path or user? The colon is behind the name. */
+static bool
+headers_claims(const char *name, size_t len)
+{
+	const char *end = name + len, *next, *p;
+
+	if (headers_browser(name, len) || headers_chooses(name, len) ||
+	    headers_begins(name, len, "X-Up-") ||
+	    headers_begins(name, len + 1, "Host:") ||
+	    headers_begins(name, len + 1, "Forwarded:") ||
+	    headers_begins(name, len + 1, "X-Forwarded-For:") ||
+	    headers_begins(name, len + 1, "X-Forwarded-Proto:") ||
+	    headers_begins(name, len + 1, "X-Original-User-Agent:"))
+		return (false);
+	if (headers_begins(name, len, "X-Original-") ||
+	    headers_has(name, len, "server-name") ||
+	    headers_has(name, len, "script-name"))
+		return (true);
+	for (p = name; p < end; p = next + 1) {
+		next = memchr(p, '-', (size_t)(end - p));
+		if (next == NULL)
+			next = end;
+		if (HEADERS_OF(claims, p, (size_t)(next - p)))
+			return (true);
+	}
+	return (false);
+}
+
+/*
+ * May the server answer differently by the header? Its name is of a request that may be
+ * kept, so it is no credential.
+ */
+static bool
+headers_variant(const char *name, size_t len, const char *value, const char *end)
+{
+	size_t u;
+
+	if (len < 3)
+		return (false);
+	if (LETTER(name[0]) != LETTER('x') || name[1] != '-')
+		return (headers_chooses(name, len));
+	if (headers_begins(name, len, "X-Naproxy"))
+		return (false);
+	if (headers_begins(name, len + 1, "X-Requested-With:"))
+		/* A dot: Android's browsers say so which app has opened them. */
+		return (memchr(value, '.', (size_t)(end - value)) == NULL);
+	for (u = 0; u < sizeof added / sizeof *added; u++)
+		if (headers_has(name, len, added[u]))
+			return (false);
+	return (!headers_claims(name, len));
+}
+
+bool
+np_header_varies(txt hd)
+{
+	const char *colon;
+
+	colon = memchr(hd.b, ':', (size_t)(hd.e - hd.b));
+	return (colon != NULL &&
+	    headers_variant(hd.b, (size_t)(colon - hd.b), colon + 1, hd.e));
+}
+
 static void
 headers_take(struct np_headers *h, const struct header *known, const char *value)
 {
@@ -185,8 +332,14 @@ headers_match(struct np_headers *h, const char *b, size_t len)
 			value++;
 		headers_take(h, known, value);
 	}
-	if (!found && headers_credential(b, name))
+	if (!found && headers_credential(b, name)) {
 		h->credential = true;
+		if (!headers_claims(b, name))
+			h->own_credential = true;
+	}
+	if ((!found || name == sizeof "X-Requested-With" - 1) &&
+	    headers_variant(b, name, colon + 1, b + len))
+		h->varies = true;
 }
 
 void
@@ -216,14 +369,22 @@ headers_name_plain(txt hd)
 	return (true);
 }
 
+/* `believed`: also those that claim a scheme, host, client, path or user. */
 void
-np_headers_plain(struct http *hp)
+np_headers_plain(struct http *hp, bool believed)
 {
+	const char *colon;
+	size_t len;
 	unsigned u, kept = HTTP_HDR_FIRST;
 
 	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
 	for (u = HTTP_HDR_FIRST; u < hp->nhd; u++) {
 		if (!headers_name_plain(hp->hd[u]))
+			continue;
+		colon = memchr(hp->hd[u].b, ':', (size_t)(hp->hd[u].e - hp->hd[u].b));
+		len = colon == NULL ? 0 : (size_t)(colon - hp->hd[u].b);
+		if (headers_begins(hp->hd[u].b, len, "X-Naproxy") ||
+		    (!believed && colon != NULL && headers_claims(hp->hd[u].b, len)))
 			continue;
 		hp->hd[kept] = hp->hd[u];
 		hp->hdf[kept++] = hp->hdf[u];

@@ -13,6 +13,7 @@
  *   page_snapshot.c  reads the page's configuration, for all requests
  *   hash.c           the hashes that stand in the page
  *   headers.c        reads a request's headers, once
+ *   variant.c        which of a page's variants a request is for
  *   logins.c         which cookies and passwords the server has accepted
  *   never_refused.c  what is not refused, whoever is asking
  *   classify.c       who is asking
@@ -164,6 +165,8 @@ struct np_headers {
 	const char		*forwarded_for;
 	bool			special;	/* others that VCL must see to */
 	bool			credential;	/* one that may say who is asking */
+	bool			own_credential;	/* and is no proxy's word for a client */
+	bool			varies;		/* one that the server may answer by */
 };
 
 /* As what a request in flight is counted; see clients.c. */
@@ -326,7 +329,8 @@ const char *np_header(const struct http *, hdr_t);
 void np_headers_begin(void);
 void np_headers_read(struct np_headers *, const struct http *);
 bool np_headers_usual(const struct np_headers *, const struct http *);
-void np_headers_plain(struct http *);
+bool np_header_varies(txt);
+void np_headers_plain(struct http *, bool believed);
 void np_headers_single(struct http *);
 
 /* logins.c */
@@ -363,6 +367,11 @@ bool np_cookies_harmless(const struct naproxy_server *conf, const char *);
 
 /* accept.c */
 void np_accept_images(struct http *);
+
+/* variant.c */
+#define NP_ACCEPT_MOST	32			/* with its zero, of the next */
+void np_accept_short(char *, const char *accept, const char *url);
+const char *np_variant(VRT_CTX, const struct np_record *);	/* NULL: the usual */
 
 /* emptied.c */
 bool np_empty(struct np_server *, const char *path, bool exact);

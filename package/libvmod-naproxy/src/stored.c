@@ -65,6 +65,7 @@ static uint8_t
 stored_flags(VRT_CTX, const struct np_record *rec, bool https)
 {
 	const struct http *hp = ctx->http_beresp;
+	struct np_headers headers;
 	const char *control;
 	uint8_t flags = 0;
 
@@ -80,7 +81,8 @@ stored_flags(VRT_CTX, const struct np_record *rec, bool https)
 		flags |= NAPROXY_S_SAID;
 	if (VRT_r_beresp_was_304(ctx))
 		flags |= NAPROXY_S_SAME;
-	if (stored_varies(stored_header(hp, H_Vary)))
+	np_headers_read(&headers, ctx->http_bereq);
+	if (headers.varies || stored_varies(stored_header(hp, H_Vary)))
 		flags |= NAPROXY_S_VARIES;
 	return (flags);
 }
@@ -105,8 +107,7 @@ np_stored(VRT_CTX, const struct np_record *rec, bool https)
 	if (!stored_text(new.host, sizeof new.host, host) ||
 	    !stored_text(new.url, sizeof new.url, url))
 		return;
-	(void)stored_text(new.accept, sizeof new.accept,
-	    stored_header(hp, H_Accept));
+	np_accept_short(new.accept, stored_header(hp, H_Accept), url);
 	new.t_us = np_now_us();
 	new.path = np_path_hash(host, url, strlen(url));
 	new.bytes = strtoull(stored_header(ctx->http_beresp, H_Content_Length),

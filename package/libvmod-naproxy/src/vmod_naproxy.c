@@ -273,17 +273,45 @@ vmod_credential(VRT_CTX)
 	return (rec != NULL && rec->headers.credential);
 }
 
+/*
+ * Is nothing but a claim of a proxy's the reason that what is fetched is not kept? The
+ * visitor may have made that up.
+ */
+static bool
+task_claims(const struct http *bereq)
+{
+	struct np_headers headers;
+
+	np_headers_read(&headers, bereq);
+	return (headers.credential && !headers.own_credential &&
+	    (!strcmp(bereq->hd[HTTP_HDR_METHOD].b, "GET") ||
+	    !strcmp(bereq->hd[HTTP_HDR_METHOD].b, "HEAD")) &&
+	    np_header(bereq, H_Cookie) == NULL &&
+	    np_header(bereq, H_Authorization) == NULL);
+}
+
 VCL_VOID v_matchproto_(td_naproxy_plain_names)
 vmod_plain_names(VRT_CTX)
 {
+	bool shared;
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
 	if (ctx->http_bereq == NULL)
 		return;
-	np_headers_plain(ctx->http_bereq);
-	if (ctx->bo != NULL && ctx->method == VCL_MET_BACKEND_FETCH &&
-	    !VRT_r_bereq_uncacheable(ctx))
+	shared = ctx->bo != NULL && ctx->method == VCL_MET_BACKEND_FETCH &&
+	    !VRT_r_bereq_uncacheable(ctx);
+	np_headers_plain(ctx->http_bereq, !shared && !task_claims(ctx->http_bereq));
+	if (shared)
 		np_headers_single(ctx->http_bereq);
+}
+
+VCL_STRING v_matchproto_(td_naproxy_variant)
+vmod_variant(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec == NULL ? NULL : np_variant(ctx, rec));
 }
 
 VCL_VOID v_matchproto_(td_naproxy_accept)

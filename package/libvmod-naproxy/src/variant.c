@@ -1,0 +1,113 @@
+/*-
+ * Copyright (c) 2026 The Naproxy authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Which of a page's variants a request is for, where the server chooses one without
+ * saying so by Vary: the page or its data, all of it or a part for a script. It is in
+ * the cache's key, so nobody gets what was made for another kind of request.
+ */
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cache/cache.h"
+#include "vsb.h"
+
+#include "naproxy.h"
+
+/*
+ * What is asked for so is a page, what it embeds, or whatever the server has: most
+ * requests, so they add nothing to the key. Data that a server gives these has Vary, see
+ * naproxy_data in cache.vcl.
+ */
+static const char * const usual[] = {
+	"*/*", "application/font", "application/javascript", "application/signed-exchange",
+	"application/wasm", "application/x-font", "application/xhtml+xml", "audio/", "font/",
+	"image/", "text/css", "text/html", "text/javascript", "text/plain", "text/vtt", "video/",
+};
+
+/*
+ * The type that is asked for first, as programs do that want data. NULL: nothing that
+ * counts. A file is one thing, whoever opens it. Images say Vary.
+ */
+static const char *
+variant_type(const char *accept, const char *url, size_t *len)
+{
+	size_t most, u;
+
+	if (accept == NULL)
+		return (NULL);
+	accept += strspn(accept, " \t");
+	*len = strcspn(accept, " \t,;");
+	for (u = 0; u < sizeof usual / sizeof *usual; u++) {
+		most = strlen(usual[u]);
+		if (*len >= most && !strncasecmp(accept, usual[u], most))
+			return (NULL);
+	}
+	return (*len == 0 || np_file(url) ? NULL : accept);
+}
+
+/*
+ * What a request can say to get the same: the Accept itself, or what is short enough and
+ * has the same place in the key.
+ */
+void
+np_accept_short(char *dst, const char *accept, const char *url)
+{
+	const char *type;
+	size_t len;
+
+	*dst = '\0';
+	if (strlen(accept) < NP_ACCEPT_MOST) {
+		strcpy(dst, accept);
+		return;
+	}
+	type = variant_type(accept, url, &len);
+	if (type == NULL || len >= NP_ACCEPT_MOST)
+		return;
+	memcpy(dst, type, len);
+	dst[len] = '\0';
+}
+
+static void
+variant_header(struct vsb *vsb, txt hd)
+{
+	const char *p;
+
+	for (p = hd.b; p < hd.e && *p != ':'; p++)
+		VSB_putc(vsb, tolower((unsigned char)*p));
+	VSB_bcat(vsb, p, hd.e - p);
+	VSB_putc(vsb, '\n');
+}
+
+const char *
+np_variant(VRT_CTX, const struct np_record *rec)
+{
+	const struct http *hp = ctx->http_req;
+	const char *key, *type;
+	struct vsb vsb[1];
+	size_t len;
+	unsigned u;
+
+	if (hp == NULL)
+		return (NULL);
+	type = variant_type(rec->headers.accept, hp->hd[HTTP_HDR_URL].b, &len);
+	if (type == NULL && !rec->headers.varies)
+		return (NULL);
+	WS_VSB_new(vsb, ctx->ws);
+	if (type != NULL) {
+		VSB_cat(vsb, "accept:");
+		for (; len > 0; len--)
+			VSB_putc(vsb, tolower((unsigned char)*type++));
+		VSB_putc(vsb, '\n');
+	}
+	for (u = HTTP_HDR_FIRST; rec->headers.varies && u < hp->nhd; u++)
+		if (np_header_varies(hp->hd[u]))
+			variant_header(vsb, hp->hd[u]);
+	key = WS_VSB_finish(vsb, ctx->ws, NULL);
+	if (key == NULL)
+		/* Without it another variant would be found. */
+		VRT_fail(ctx, "naproxy.variant(): out of workspace");
+	return (key);
+}
