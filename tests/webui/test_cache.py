@@ -37,15 +37,33 @@ def test_the_guide_looks_at_the_website_and_writes_what_is_chosen(
     expect(seen).to_contain_text("woocommerce_cart_hash")
     expect(page.locator("[data-share=default]")).to_contain_text("could answer 14%")
     expect(page.locator("[data-share=frozen]")).to_contain_text("could answer 29%")
-    expect(page.locator("[data-share=allowed]")).to_contain_text("71%")
+    expect(page.locator("[data-text=pages_share]")).to_contain_text("71%")
     expect(page.locator("input[value=frozen]")).to_be_checked()
-    expect(page.locator("input[name=paths]:checked")).to_have_count(0)
+    expect(page.locator("#pages")).to_be_checked()
+    expect(page.locator("#parts")).to_be_hidden()
     clean(page, "guide-cache")
+    page.locator("[form=form]").click()
+    page.wait_for_url("**/setup/again")
+    cache = server(stage)["cache"]
+    assert (cache["mode"], cache["pages"]) == ("frozen", "verified")
+    assert config(stage).get("cache_rule", []) == []
+
+
+@pytest.mark.usefixtures("awake")
+def test_the_guide_lets_parts_be_allowed_where_no_pages_are_checked(
+    page: WatchedPage, stage: Stage
+) -> None:
+    page.goto("/setup/again/cache?server=web")
+    expect(page.locator("#pages")).to_be_checked()
+    page.locator("#pages").uncheck()
+    expect(page.locator("[data-text=allowed]")).to_contain_text("71%")
+    expect(page.locator("input[name=paths]:checked")).to_have_count(0)
+    clean(page, "guide-cache-parts")
     page.locator("input[value='/news/']").check()
     page.locator("[form=form]").click()
     page.wait_for_url("**/setup/again")
-    cache, rules = server(stage)["cache"], config(stage)["cache_rule"]
-    assert cache["mode"] == "frozen"
+    rules = config(stage)["cache_rule"]
+    assert server(stage)["cache"]["pages"] == "rules"
     assert [(rule["path"], rule["asleep"], rule["server"]) for rule in rules] == [
         ("/news/", "yes", "web")
     ]
@@ -73,13 +91,14 @@ def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stag
     expect(said).to_contain_text("up to 2 h")
     field(page, f"{at}.cookies").fill("cookie_consent\nlang*")
     field(page, f"{at}.warm").uncheck()
+    field(page, f"{at}.pages").select_option("verified")
     clean(page, "settings-cache")
     save(page)
     saved(page)
     cache = server(stage)["cache"]
     assert cache == {
         **{"mode": "aggressive", "grace_s": 7200, "cookies": ["cookie_consent", "lang*"]},
-        "warm": False,
+        **{"warm": False, "pages": "verified"},
     }
 
 

@@ -160,6 +160,7 @@ def test_the_box_looks_whether_the_server_uses_https_and_proposes(
 def test_the_box_looks_at_the_website_and_proposes_a_cache(page: WatchedPage, made: NewBox) -> None:
     expect(page.locator("#seen")).to_contain_text("The box has looked at", timeout=LONG_MS)
     expect(page.locator("input[value=frozen]")).to_be_checked()
+    expect(page.locator("#pages")).to_be_visible()
     clean_narrow_and_dark(page, "4-cache")
     page.locator("[form=form]").click()
     page.wait_for_url("**/setup/sleep")

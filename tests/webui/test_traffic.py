@@ -172,7 +172,7 @@ def test_how_full_the_cache_is_and_what_would_help_is_said(traffic: WatchedPage)
 @pytest.mark.long
 def test_what_the_cache_let_go_is_judged(page: WatchedPage) -> None:
     said = {"t_s": 0, "used_bytes": 9, "room_bytes": 9, "answers": 8000, "pushed_out": 5}
-    told: dict[str, Any] = {"warming": []}
+    told: dict[str, Any] = {"warming": [], "pages": []}
     page.route("**/api/traffic/cache", lambda route: route.fulfill(json=told))
     for more, words in (
         (None, "does not say"),
@@ -204,6 +204,34 @@ def test_what_was_asked_before_sleeps_is_told(page: WatchedPage) -> None:
     expect(warm).to_contain_text("cost about 29.6 Wh")
     expect(warm).to_contain_text("asked about 1,412 answers")
     expect(warm).to_contain_text("cost about 1.11 Wh")
+
+
+@pytest.mark.long
+def test_what_checks_of_pages_found_is_told(page: WatchedPage) -> None:
+    page.goto("/traffic")
+    checked = page.locator("#checked")
+    expect(checked).to_contain_text("The box checks no pages")
+
+    def told(route: Route) -> None:
+        [pages] = (said := route.fetch().json())["pages"]
+        pages |= {"on": True, "since_s": 1_700_438_400, "verified": 12, "settling": 1}
+        pages |= {"answered": 1412, "compared": 90, "differed": 2, "old": 5, "excluded": 1}
+        pages["excluded_pages"] = [
+            {"url": "/prices/<b>", "why": "changed"},
+            {"url": "/prices/*", "why": "pattern"},
+        ]
+        route.fulfill(json=said)
+
+    page.route("**/api/traffic/cache", told)
+    page.reload()
+    expect(checked).to_contain_text("1,412 requests for pages answered asleep since")
+    expect(checked).to_contain_text("12 pages may be answered now")
+    expect(checked).to_contain_text("90 pages were compared")
+    expect(checked).to_contain_text("2 of them had changed by themselves")
+    expect(checked).to_contain_text("old versions 5 times")
+    checked.get_by_text("1 page is excluded").click()
+    expect(checked).to_contain_text("/prices/<b>: it changed by itself")
+    expect(checked).to_contain_text("/prices/*: two pages like it changed")
 
 
 def test_a_chosen_log_is_sent_estimated_and_shown(empty: WatchedPage, log: Path) -> None:

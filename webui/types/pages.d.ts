@@ -136,6 +136,7 @@ type Gaps = Api["GET /api/traffic/gaps"];
 type Week = Api["GET /api/traffic/week"];
 type CacheFill = Api["GET /api/traffic/cache"]["cache"];
 type CacheWarming = Api["GET /api/traffic/cache"]["warming"][number];
+type CachePages = Api["GET /api/traffic/cache"]["pages"][number];
 type Estimate = Api["GET /api/traffic/estimate"];
 /** What an estimate found of a log. */
 interface Log {

@@ -87,12 +87,13 @@ def test_names_are_taken_out_of_what_people_paste() -> None:
 
 def test_the_cache_gets_what_is_chosen_and_each_part_once() -> None:
     rules = [{"path": "/news/", "server": ""}, {"path": "/shop/", "server": "shop"}]
-    server = {"id": "web", "cache": {"mode": "default"}}
+    server = {"id": "web", "cache": {"mode": "default", "pages": "rules"}}
     config = {"server": [server], "cache_rule": rules}
     paths = ["/news/", "/shop/", "/shop/"]
-    chosen = {"mode": "frozen"}
-    mode, rule = setting_up.cache(config, "web", chosen, paths)
+    chosen = {"mode": "frozen", "pages": "verified"}
+    mode, pages, rule = setting_up.cache(config, "web", chosen, paths)
     assert mode == setting_up.put("server.web.cache.mode", "frozen")
+    assert pages == setting_up.put("server.web.cache.pages", "verified")
     assert rule["where"] == "cache_rule"
     assert rule["value"] == {"path": "/shop/", "asleep": "yes", "server": "web"}
 
@@ -262,6 +263,7 @@ def test_a_bad_step_is_refused_in_words_and_changes_nothing(admin: FlaskClient, 
         ("https", {"mode": "box", "server": "nope"}),
         ("https/look", {"server": "nope"}),
         ("cache", {"mode": "everything"}),
+        ("cache", {"mode": "frozen", "pages": "all"}),
         ("cache", {"mode": "frozen", "paths": ["news"]}),
         ("sleep", {"driver": "command"}),
         ("sleep", {"driver": "ssh", "user": "-oProxyCommand=reboot"}),

@@ -272,15 +272,17 @@ mount(blueprint, "server.site", "/api/setup/site", server=named, then=job_in_wor
 @_step(
     "cache",
     mode=string(maxLength=16),
+    pages=string(maxLength=16),
     paths=array(string(minLength=1, maxLength=55), maxItems=8),
-    optional=("paths",),
+    optional=("pages", "paths"),
 )
 def cache(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     """What the box may answer while the server sleeps.
 
     The controller knows which modes there are.
     """
-    return setting_up.cache(config, name, {"mode": body["mode"]}, body.get("paths", ()))
+    chosen = {key: body[key] for key in ("mode", "pages") if key in body}
+    return setting_up.cache(config, name, chosen, body.get("paths", ()))
 
 
 @_step(

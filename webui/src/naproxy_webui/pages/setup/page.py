@@ -127,7 +127,7 @@ def _page(step: str, server: str | None, *, again: bool) -> str:
 def _cache(server: dict[str, Any]) -> dict[str, Field]:
     """Return the fields of the cache that the step has."""
     fields = form()
-    return {key: fields.field(f"server.{server['id']}.cache.{key}") for key in ("mode",)}
+    return {key: fields.field(f"server.{server['id']}.cache.{key}") for key in ("mode", "pages")}
 
 
 def _way(config: dict[str, Any], server: dict[str, Any] | None) -> str:

@@ -3,6 +3,7 @@
 import { at, fill, get, h, notice, refusal, stat, t } from "../kit/core.js";
 import { date, midnight, number, share } from "../kit/format.js";
 import { showAgents } from "./traffic/agents.js";
+import { showChecked } from "./traffic/checked.js";
 import { notAsked, showDays } from "./traffic/days.js";
 import { showFill } from "./traffic/fill.js";
 import { showGaps } from "./traffic/gaps.js";
@@ -27,7 +28,7 @@ const PLACES = {
 	week: ["week"],
 	gaps: ["gaps-words", "gaps-count", "gaps-time", "gaps-note"],
 	agents: ["agents"],
-	cache: ["fill", "warm"],
+	cache: ["fill", "warm", "checked"],
 };
 
 /**
@@ -78,6 +79,10 @@ function showAll() {
 			showWarm(
 				at("warm"),
 				said.warming.find((each) => each.server === server),
+			);
+			showChecked(
+				at("checked"),
+				said.pages.find((each) => each.server === server),
 			);
 		}),
 	]);

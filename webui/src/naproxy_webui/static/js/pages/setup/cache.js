@@ -46,14 +46,27 @@ function show({ result }) {
 		),
 	);
 	for (const place of all("[data-share]", form)) {
-		const share = result.asleep[place.dataset.share ?? ""];
+		const of = place.dataset.share ?? "";
+		const share = of === "allowed" && !result.rules.length ? null : result.asleep[of];
 		place.hidden = share === null;
-		const text = place.dataset.share === "allowed" ? "allowed" : "share";
+		const text = place.dataset.text ?? "share";
 		if (share !== null) place.textContent = t(`setup.cache.${text}`, { share: percent(share) });
 	}
-	at("parts").hidden = !result.rules.length;
 	fill(at("rules"), result.rules.map(part));
+	// Pages that were the same for everybody: the box can go on checking that.
+	if (result.rules.length && !chosen) at("pages").checked = true;
+	showParts();
 }
+
+let chosen = false;
+/** Rules are for pages that are not to be checked. */
+function showParts() {
+	at("parts").hidden = at("pages").checked || !one("#rules").childElementCount;
+}
+at("pages").addEventListener("change", () => {
+	chosen = true;
+	showParts();
+});
 
 /** @param {Loose} rule */
 const part = ({ path, pages }) =>
@@ -87,7 +100,10 @@ onSubmit(
 			"/api/setup/cache",
 			about({
 				mode: one("input[name=mode]:checked", form).value,
-				paths: all("input[name=paths]:checked", form).map((each) => each.value),
+				pages: at("pages").checked ? "verified" : "rules",
+				paths: at("parts").hidden
+					? []
+					: all("input[name=paths]:checked", form).map((each) => each.value),
 			}),
 		),
 	onward,
