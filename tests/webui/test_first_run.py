@@ -1,6 +1,7 @@
 """The first run of a new box, in a browser: from the claim code to the first sleep by itself."""
 
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -256,14 +257,25 @@ def test_the_server_is_proved_to_wake_while_one_watches(
     assert len(slept) >= 4
     assert visitors.unanswered() == []
     page.locator("#forward").click()
+    page.wait_for_url("**/setup/waiting")
+
+
+def test_who_may_wait_is_asked_with_the_measured_wake(page: WatchedPage, made: NewBox) -> None:
+    cards = page.locator("#cards")
+    expect(cards).to_contain_text(re.compile(r"The server wakes in [\d.]+\ss\."))
+    expect(cards).to_contain_text("An example, not your website", timeout=LONG_MS)
+    clean_narrow_and_dark(page, "9-waiting")
+    page.locator('[data-card="few"] input').check()
+    page.locator('button[type="submit"]').click()
     page.wait_for_url("**/setup/done")
+    assert made.box.api("GET", "/v1/config")["server"][0]["promise"]["fraction"] == 0.05
 
 
 def test_then_it_is_done_and_the_guide_is_gone(page: WatchedPage) -> None:
     expect(page.locator("#summary")).to_contain_text("The first visitor came through the box")
     expect(page.locator("#summary")).to_contain_text("shown that it wakes")
     expect(page.locator("#left")).to_be_hidden()
-    clean_narrow_and_dark(page, "9-done")
+    clean_narrow_and_dark(page, "10-done")
     page.locator("#forward").click()
     page.wait_for_url(f"{URL}/")
     for path in ("/setup", "/setup/welcome", "/setup/server", "/setup/done"):
@@ -274,7 +286,7 @@ def test_then_it_is_done_and_the_guide_is_gone(page: WatchedPage) -> None:
 
 def test_single_steps_can_be_done_again(page: WatchedPage, made: NewBox) -> None:
     page.goto("/setup/again")
-    clean_narrow_and_dark(page, "10-again")
+    clean_narrow_and_dark(page, "11-again")
     page.locator("a", has_text="names").click()
     page.locator("#hosts").fill("www.office.example shop.office.example")
     page.locator("[form=form]").click()

@@ -50,6 +50,8 @@ class Equipment:
     servers: tuple[Server, ...] = ()
     meters: tuple[Meter, ...] = ()
     rules: tuple[dict[str, Any], ...] = field(default=())
+    proxy_w: float = 5.0
+    """What the box draws, as configured."""
 
     def server(self, name: str) -> Server | None:
         """Return a server by its id."""
@@ -95,6 +97,7 @@ def _ask() -> Equipment:
         servers=tuple(map(_server, said["server"])),
         meters=tuple(Meter(m["id"], m["of"], m["id"] in estimated) for m in said["meter"]),
         rules=tuple(said["rule"]),
+        proxy_w=said["box"]["proxy_w"],
     )
 
 

@@ -25,7 +25,7 @@ from naproxy.policy.verified import WHY
 
 STEPS: Final = (
     *("welcome", "office", "server", "names", "https", "cache", "sleep", "meter", "live", "proof"),
-    "done",
+    *("waiting", "done"),
 )
 """Of the guide of the first run."""
 SLOW_S: Final = 120.0

@@ -27,3 +27,8 @@ def delta_s(wake_s: float) -> float:
     """
     slow_s = round(SPREAD * wake_s, 1)
     return slow_s if NOTICED_S < slow_s <= LONGEST_DELTA_S else NOTICED_S
+
+
+def choice_of(fraction: float) -> str | None:
+    """Return the choice that a promise's fraction is; None if it is none of them."""
+    return next((name for name, each in FRACTIONS.items() if abs(each - fraction) < 1e-9), None)

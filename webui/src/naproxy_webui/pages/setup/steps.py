@@ -15,7 +15,7 @@ from naproxy.core.names import ascii_site, covers, is_site_name
 from naproxy.core.reason import WrongError
 
 STEPS: Final = table.STEPS
-AGAIN: Final = ("office", "server", "names", "https", "cache", "sleep", "meter", "live", "proof")
+AGAIN: Final = tuple(step for step in STEPS if step not in ("welcome", "done"))
 """Steps that can be done again by themselves."""
 
 WAYS: Final = {"ssh": ("state", "user"), "agent": ("state",), "none": ()}

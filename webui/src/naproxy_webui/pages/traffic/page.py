@@ -17,6 +17,7 @@ from naproxy.history.read import patterns
 from naproxy.history.write import gaps
 
 from naproxy_webui.http.api import route
+from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import mount
 from naproxy_webui.http.page import Page
@@ -62,9 +63,20 @@ def page() -> str:
         known=begins_s is not None and bool(names),
         kept_days=RANGES_DAYS[-1],
         first=first,
+        box_w=equipment().proxy_w,
+        wake_s=_measured_wake_s(first.id) if first else None,
         log_limits=KINDS["log"],
         price=means_of_year()["mean_price"],
     )
+
+
+def _measured_wake_s(name: str) -> float | None:
+    """Return how long a server takes to wake, None where that was never measured."""
+    with suppress(ApiError):
+        for each in control().get("/v1/status")["servers"]:
+            if each["id"] == name and each["wake_s"] is not None:
+                return float(each["wake_s"])
+    return None
 
 
 @route(

@@ -21,6 +21,7 @@ import {
 } from "./forms.js";
 import { notifications } from "./notify.js";
 import { consequences, modes } from "./words.js";
+import { waitingCards } from "./waiting.js";
 import { week } from "./week.js";
 
 for (const card of all("[data-week]")) week(card);
@@ -48,6 +49,7 @@ sayWhatWasSaved();
 sayWhenSet();
 
 for (const place of all("[data-picos]")) picos(place).catch(refused);
+for (const place of all("[data-waiting]")) waitingCards(place).catch(refused);
 
 for (const place of all("[data-services]")) {
 	services(place, { server: place.dataset.services }, (version) => {
