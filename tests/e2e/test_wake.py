@@ -1,5 +1,9 @@
 """One server falls asleep and wakes, and one of the two does not go as it should."""
 
+import threading
+import time
+
+import pytest
 from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, Load, ask, fresh
@@ -7,6 +11,7 @@ from tests.patience import wait_for
 from tests.simulator.office import Office, magic
 from tests.simulator.office.server import MAC
 
+HANG_S = 2.0
 CONFIG = {"server": {"wake": [{"spacing_s": 0.2}]}}
 
 
@@ -93,3 +98,32 @@ def test_who_woke_the_server_is_in_the_ledger(asleep: Office) -> None:
     assert (newest["who"], newest["path"]) == ("198.18.3.4", path)
     assert (newest["class"], newest["outcome"]) == ("api", "up")
     assert newest["waited_s"] > 0
+
+
+def test_the_seconds_of_a_wake_are_in_the_ledger_by_stages(asleep: Office) -> None:
+    asleep.server.board.configure(wake_s=1.5)
+    ask(asleep.client, fresh())
+    asleep.box.await_state("awake")
+    newest = asleep.box.wakes()[0]
+    took_s = {each["stage"]: each["took_s"] for each in newest["stages"]}
+    assert list(took_s) == ["network", "port", "answer"]
+    assert took_s["network"] >= 1.5, "it is silent until it has woken"
+    assert sum(took_s.values()) == pytest.approx(newest["waited_s"], abs=0.1)
+
+
+def test_a_server_that_hangs_after_its_wake_answers_pings_long_before_it_is_ready(
+    asleep: Office,
+) -> None:
+    """Its kernel is up and takes connections, but no process runs."""
+    asleep.server.board.configure(hang=True)
+    asked = threading.Thread(target=ask, args=(asleep.client, fresh()), daemon=True)
+    asked.start()
+    wait_for(lambda: asleep.server.board.state == "hung", "the hung wake")
+    hung_s = asleep.server.board.report()["transitions"][-1]["t_s"]
+    wait_for(lambda: time.monotonic() - hung_s >= HANG_S, "the end of the hang")
+    asleep.server.board.power_on()
+    asked.join(timeout=60)
+    asleep.box.await_state("awake")
+    took_s = {each["stage"]: each["took_s"] for each in asleep.box.wakes()[0]["stages"]}
+    assert list(took_s) == ["network", "port", "answer"]
+    assert took_s["answer"] >= HANG_S / 2 > took_s["network"]

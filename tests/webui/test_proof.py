@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.webui.conftest import OpenPage, WatchedPage
+from tests.webui.looks import clean
 from tests.webui.settings import beside, put
 from tests.webui.stage import Stage
 
@@ -118,3 +119,64 @@ def test_a_plan_that_cannot_be_is_refused_beside_its_field(
         expect(place).to_have_attribute("aria-invalid", "true")
         place.fill(usual)
     assert stage.api("GET", "/v1/servers/web/commission") == before
+
+
+def stages(**took_s: float) -> list[dict[str, Any]]:
+    return [{"stage": name, "took_s": each} for name, each in took_s.items()]
+
+
+def told(page: WatchedPage, **wake: Any) -> None:
+    """Have the API tell other stages of a wake than the past's."""
+
+    def answer(route: Route) -> None:
+        said = route.fetch().json()
+        said["wake"] |= wake
+        route.fulfill(json=said)
+
+    page.route("**/api/setup/proof*", answer)
+
+
+def test_the_stages_of_a_wake_are_shown(page: WatchedPage, stage: Stage) -> None:
+    wake = stage.api("GET", "/v1/servers/web/commission")["wake"]
+    assert wake["stages"]
+    assert wake["last"]
+    page.goto(PATH)
+    bars = page.locator("#anatomy figure")
+    expect(bars).to_have_count(2)
+    expect(bars.nth(0).locator("li")).to_have_count(len(wake["stages"]))
+    expect(bars.nth(0)).to_contain_text("until the proper answer")
+    expect(bars.nth(1)).to_contain_text("The last wake")
+    clean(page, "proof-stages")
+
+
+def test_the_stages_before_and_now_are_compared_and_commands_can_be_copied(
+    page: WatchedPage,
+) -> None:
+    told(
+        page,
+        before=stages(network=3.0, answer=1.0),
+        stages=stages(network=1.5, answer=0.5),
+        last=None,
+        advice=[{"stage": "network", "words": "Give it a fixed address.", "commands": ["a", "b"]}],
+    )
+    page.goto(PATH)
+    before, now = (page.locator("#anatomy figure").nth(each) for each in (0, 1))
+    expect(before).to_contain_text("The test before4.00")
+    expect(now).to_contain_text("This test, typically2.00")
+
+    def width(bar: Locator) -> float:
+        parts = bar.locator(".share-bar > span").all()
+        return sum(box["width"] for part in parts if (box := part.bounding_box()))
+
+    assert width(now) == pytest.approx(width(before) / 2, rel=0.02), "bars can be compared"
+    page.get_by_text("Give it a fixed address.").click()
+    expect(page.locator("#anatomy pre")).to_have_text("a\nb")
+    expect(page.locator("#anatomy").get_by_role("button", name="Copy")).to_be_visible()
+    clean(page, "proof-advice")
+
+
+def test_a_server_whose_wakes_were_not_seen_has_no_stages(page: WatchedPage) -> None:
+    told(page, before=[], stages=[], last=None, advice=[])
+    page.goto(PATH)
+    expect(page.locator("#result")).to_contain_text("woke")
+    expect(page.locator("#anatomy")).to_have_count(0)

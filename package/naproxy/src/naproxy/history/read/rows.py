@@ -172,7 +172,7 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "transitions": ("time", "t_s", "server", "from", "to", "reason"),
     "wakes": (
         *("time", "t_s", "server", "who", "host", "path", "method", "agent", "class", "reason"),
-        *("waited_s", "packets", "outcome"),
+        *("waited_s", "packets", "outcome", "stages"),
     ),
     "decisions": ("time", "t_s", "server", "sleep", "reason"),
     "clock": ("time", "t_s", "what", "shift_s", "since_s"),
