@@ -157,6 +157,15 @@ def test_the_times_are_those_configured(commissioned: Commissioned) -> None:
         assert BOARD.wake_s - 0.05 < cycle["rose_s"] < BOARD.wake_s + 0.5
 
 
+def test_the_stages_of_each_wake_add_up_to_it(commissioned: Commissioned) -> None:
+    for cycle in commissioned.report["done"]:
+        took_s = {each["stage"]: each["took_s"] for each in cycle["stages"]}
+        assert list(took_s)[-3:] == ["network", "port", "answer"]
+        assert sum(took_s.values()) == pytest.approx(cycle["rose_s"], abs=0.05)
+    typical = [each["stage"] for each in commissioned.report["wake"]["stages"]]
+    assert typical[-3:] == ["network", "port", "answer"]
+
+
 @pytest.mark.parametrize("name", TABLE_4_2)
 def test_the_power_is_recovered_within_its_interval(commissioned: Commissioned, name: str) -> None:
     """At 99.9 %: one run of this test in a thousand may be unlucky, not one in twenty."""

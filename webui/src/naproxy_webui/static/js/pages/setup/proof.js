@@ -223,7 +223,6 @@ function proved(said) {
 		!server.armed &&
 			notice("warn", h("p", server.not_armed), h("p", toLive(t("setup.proof.to_live")))),
 		powers(said),
-		anatomy(said),
 		h(
 			"details.details.plain",
 			h("summary", t("setup.proof.each")),
@@ -298,6 +297,7 @@ function ended(said) {
 	else if (passed) fill(at("result"), notice("warn", h("p", not_armed)));
 	else if (said.report) notProved(said);
 	else fill(at("result"));
+	at("result").append(anatomy(said) ?? "");
 	if (done) {
 		const words = [icon("rotate-ccw"), t("setup.proof.once_more")];
 		const once = button(".small", words, () => {
