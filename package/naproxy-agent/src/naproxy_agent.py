@@ -565,6 +565,8 @@ _CRONTABS: Final = ("/var/spool/cron/crontabs", "/var/spool/cron")
 """Where users' crontabs are: Debian's place, and others'."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 """What cron and run-parts take: not what an editor or a package manager has left there."""
+_USERS_NAME: Final = re.compile(r"(?![.#]|tmp\.)(?!.*(?:~|\.dpkg-.*|\.rpm.*)\Z).+")
+"""A user's crontab has the user's name, such as max.muster: not what crontab and editors leave."""
 
 
 def read_jobs(run: Run, root: Path, now_s: float) -> list[jobs.Job]:
@@ -584,16 +586,21 @@ def read_jobs(run: Run, root: Path, now_s: float) -> list[jobs.Job]:
         lines += [f"timers {line}" for line in said.splitlines()]
     system = [root / "etc/crontab"] if (root / "etc/crontab").is_file() else []
     own = next((place for place in (root / each[1:] for each in _CRONTABS) if place.is_dir()), None)
-    for file in [*system, *_plain_files(root / "etc/cron.d"), *(_plain_files(own) if own else ())]:
+    users = _files(own, _USERS_NAME) if own else []
+    for file in [*system, *_plain_files(root / "etc/cron.d"), *users]:
         lines.append(f"crontab /{file.relative_to(root)}")
         lines += [f"|{line}" for line in file.read_text(errors="replace").split("\n")]
     return jobs.parse("\n".join([*lines, jobs.LAST_LINE]), None, _no_zone)
 
 
 def _plain_files(folder: Path) -> list[Path]:
+    return _files(folder, _PLAIN_NAME)
+
+
+def _files(folder: Path, name: re.Pattern[str]) -> list[Path]:
     if not folder.is_dir():
         return []
-    found = (each for each in folder.iterdir() if _PLAIN_NAME.fullmatch(each.name))
+    found = (each for each in folder.iterdir() if name.fullmatch(each.name))
     return sorted(each for each in found if each.is_file())
 
 

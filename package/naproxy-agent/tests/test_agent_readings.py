@@ -440,6 +440,16 @@ def test_users_crontabs_are_read_and_those_of_the_system_but_not_what_editors_le
     assert names(tmp_path) == {"root: first", "cron.d/second", "joe: third"}
 
 
+def test_crontab_of_a_user_with_a_dot_is_read_but_not_what_crontab_and_editors_left(tmp_path):
+    folder = tmp_path / "var/spool/cron/crontabs"
+    folder.mkdir(parents=True)
+    users = ("max.muster", "jörg", "ann@office.example", "OFFICE\\ben", "backup-1")
+    left = (".ann.swp", "#ann#", "ann~", "tmp.Xy12Zw", "ann.dpkg-old", "ann.rpmsave")
+    for name in (*users, *left):
+        (folder / name).write_text("0 3 * * * /usr/local/bin/backup\n")
+    assert names(tmp_path) == {f"{user}: backup" for user in users}
+
+
 def test_of_a_folder_that_is_run_as_a_whole_programs_are_told(tmp_path):
     serve(
         tmp_path,

@@ -146,7 +146,20 @@ def test_what_run_parts_would_start_is_told_by_name_unless_anacron_sees_to_it() 
 
 
 def test_what_runs_every_hour_is_told_apart() -> None:
-    often = {"*/5 * * * *": True, "17 * * * *": True, "0 */2 * * *": False, "0 2 * * *": False}
+    often = {
+        "*/5 * * * *": True,
+        "17 * * * *": True,
+        "17 0-23 1-31 * 0-6": True,
+        "@hourly": True,
+        "0 */2 * * *": False,
+        "0 2 * * *": False,
+        "0,30 3 * * *": False,  # 23.5 hours lie between two nights
+        "*/5 3 * * *": False,
+        "*/15 * * * mon": False,
+        "*/15 * 1 * *": False,
+        "*/15 * * jan *": False,
+        "0 8-18 * * *": False,
+    }
     for when, expected in often.items():
         (job,) = told("crontab /etc/cron.d/x", f"|{when} root x")
         assert job.often is expected, when

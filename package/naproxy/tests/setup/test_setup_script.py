@@ -350,6 +350,9 @@ chmod 755 /etc/cron.daily/backup /etc/cron.daily/old.dpkg-old
 printf '# m h\\n\\n25 6 * * * root cd / && run-parts --report /etc/cron.daily\\n' >/etc/crontab
 printf '0 3 * * 6 root /usr/sbin/mysqlcheck\\n' >/etc/cron.d/check
 printf 'no line of cron\\n' >/etc/cron.d/check~
+mkdir -p /var/spool/cron/crontabs
+printf '0 3 * * * /usr/local/bin/nightly\\n' >/var/spool/cron/crontabs/max.muster
+printf 'no line of cron\\n' | tee "/var/spool/cron/crontabs/#max#" >/var/spool/cron/crontabs/tmp.Xy12
 mount -t tmpfs tmpfs /run
 mkdir -p /run/systemd/system
 cp "$1/systemctl" /usr/local/bin/systemctl
@@ -427,7 +430,8 @@ def test_what_the_server_will_do_is_told_as_the_box_reads_it(tmp_path: Path) -> 
     text, listens = ssh._apart("\n".join(said))
     found = jobs.parse(text, UTC, zone)
     assert listens is not None
-    assert {each.name for each in found} >= {"cron.daily/backup", "cron.d/check"}
+    expected = {"cron.daily/backup", "cron.d/check", "max.muster: nightly"}
+    assert {each.name for each in found} == expected
     assert not any("not-run" in each or "old" in each for each in said)
 
 

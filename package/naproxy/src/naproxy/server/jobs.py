@@ -129,6 +129,13 @@ class _Entry:
     name: str
     command: str
 
+    @property
+    def every_hour(self) -> bool:
+        """Whether it runs in each hour of each day: two runs at night are not often."""
+        full = (len(self.days) == 31, len(self.weekdays) == 7)
+        every_day = any(full) if self.either else all(full)
+        return every_day and len(self.months) == 12 and len(self.hours) == 24
+
     def on(self, day: datetime) -> bool:
         if day.month not in self.months:
             return False
@@ -232,14 +239,11 @@ class _Lines:
         for entry in self._entries:
             if self._anacron and "anacron" in entry.command:
                 continue  # it does this when it likes, and later if that was missed
-            times = entry.after(now_s, self._zone)
-            next_s = next(times, None)
+            next_s = next(entry.after(now_s, self._zone), None)
             if next_s is None or next_s - now_s > AHEAD_S:
                 continue
-            then_s = next(times, None)
-            often = then_s is not None and then_s - next_s <= OFTEN_S
             for name in self._names(entry):
-                yield Job(_short(name), next_s - now_s, often)
+                yield Job(_short(name), next_s - now_s, entry.every_hour)
 
     def _names(self, entry: _Entry) -> list[str]:
         """Return what it is called; one that starts a whole folder is what lies in there."""

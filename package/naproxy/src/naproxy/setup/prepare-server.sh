@@ -212,6 +212,13 @@ plain() # the files of a folder that cron and run-parts take
 		[ ! -f "$file" ] || printf '%s\n' "$file"
 	done
 }
+crontabs() # the crontabs in a folder: each has its user's name, which may have dots
+{
+	for file in "$1"/*; do
+		case "${file##*/}" in '#'* | *'~' | tmp.* | *.dpkg-* | *.rpm*) continue ;; esac
+		[ ! -f "$file" ] || printf '%s\n' "$file"
+	done
+}
 listening() # of rows of ss: port/protocol/program of each that others can reach, at most 75
 {
 	awk 'NF >= 6 && NR <= 5000 {
@@ -246,7 +253,7 @@ if [ -d /run/systemd/system ]; then
 fi
 users=/var/spool/cron/crontabs
 [ -d "$users" ] || users=/var/spool/cron
-{ echo /etc/crontab; plain /etc/cron.d; plain "$users"; } | while read -r file; do
+{ echo /etc/crontab; plain /etc/cron.d; crontabs "$users"; } | while read -r file; do
 	[ -f "$file" ] || continue
 	echo "crontab $file"
 	grep -v '^[[:space:]]*\(#\|$\)' "$file" | sed 's/^/|/'
