@@ -8,8 +8,9 @@ from naproxy.core.page_h import Outcome
 from naproxy.core.reading import PowerSample
 from naproxy.core.reason import own_words
 from naproxy.core.state import Klass, State
-from naproxy.history.tables import FILE
-from naproxy.history.write import agents, power
+from naproxy.history.block import unpack
+from naproxy.history.tables import FILE, METER_BITS
+from naproxy.history.write import agents
 from naproxy.history.write.journal import Journal
 from naproxy.history.write.writer import History
 from naproxy.shm.events import Event
@@ -91,9 +92,7 @@ class Box:
 
     def seconds(self) -> list[int]:
         found = self.read("SELECT key, block FROM seconds ORDER BY key")
-        return [
-            s.t_s for key, blob in found for s in power.unpack((key >> power.METER_BITS) * 60, blob)
-        ]
+        return [s.t_s for key, blob in found for s in unpack((key >> METER_BITS) * 60, blob)]
 
     def energy(self, tier: str) -> int:
         return int(self.read(f"SELECT total(energy_mj) FROM {tier}")[0][0])

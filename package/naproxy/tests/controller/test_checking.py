@@ -99,7 +99,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verified, "AGAIN_S", 0.0)
 
 
-class Made_:
+class Checked:
     """A checker, and what it told the warmer."""
 
     def __init__(self, site: Site, shared: Page, directory: Path) -> None:
@@ -159,12 +159,12 @@ class Made_:
 
 
 @pytest.fixture
-def made(site: Site, shared: Page, tmp_path: Path) -> Made_:
-    return Made_(site, shared, tmp_path)
+def made(site: Site, shared: Page, tmp_path: Path) -> Checked:
+    return Checked(site, shared, tmp_path)
 
 
 @pytest.fixture
-def good(made: Made_, loop: asyncio.Runner, box: Box) -> Made_:
+def good(made: Checked, loop: asyncio.Runner, box: Box) -> Checked:
     """One with a verified page."""
 
     async def verify() -> None:
@@ -178,7 +178,7 @@ def good(made: Made_, loop: asyncio.Runner, box: Box) -> Made_:
 
 
 async def test_a_page_is_asked_for_as_two_visitors_who_have_nothing_in_common(
-    made: Made_, site: Site
+    made: Checked, site: Site
 ) -> None:
     await made.awake()
     made.visit()
@@ -208,10 +208,10 @@ async def test_a_page_is_asked_for_as_two_visitors_who_have_nothing_in_common(
         lambda asked: (302, {"Location": "/login"}, ""),
         lambda asked: (200, {"Content-Length": "99999"}, "cut off"),
     ],
-    ids="device language address referer cookie token busy redirect cut".split(),
+    ids=["device", "language", "address", "referer", "cookie", "token", "busy", "redirect", "cut"],
 )
 async def test_a_page_that_is_not_for_everybody_is_never_verified(
-    made: Made_, site: Site, make: Callable[[Any], Made]
+    made: Checked, site: Site, make: Callable[[Any], Made]
 ) -> None:
     site.make = make
     await made.awake()
@@ -222,7 +222,7 @@ async def test_a_page_that_is_not_for_everybody_is_never_verified(
 
 
 async def test_a_server_is_asked_only_while_it_is_awake_and_pages_are_wanted(
-    made: Made_, site: Site
+    made: Checked, site: Site
 ) -> None:
     made.visit()
     for state in (State.UNKNOWN, State.FALLING_ASLEEP, State.ASLEEP, State.WAKING, State.TROUBLE):
@@ -239,7 +239,7 @@ async def test_a_server_is_asked_only_while_it_is_awake_and_pages_are_wanted(
 
 
 async def test_checks_have_a_pause_between_them(
-    made: Made_, site: Site, monkeypatch: pytest.MonkeyPatch
+    made: Checked, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checking, "EVERY_S", 1e6)
     await made.awake()
@@ -249,14 +249,16 @@ async def test_checks_have_a_pause_between_them(
     assert len(site.asked) == 2
 
 
-async def test_what_a_rule_allows_is_not_checked(made: Made_, site: Site) -> None:
+async def test_what_a_rule_allows_is_not_checked(made: Checked, site: Site) -> None:
     await made.awake()
     made.visit(flags=page_h.S_FREEZES)
     await made.check(2)
     assert (site.asked, made.table) == ([], [])
 
 
-async def test_what_is_answered_asleep_is_compared_after_the_wake(good: Made_, site: Site) -> None:
+async def test_what_is_answered_asleep_is_compared_after_the_wake(
+    good: Checked, site: Site
+) -> None:
     await good.sleep(answered=3)
     assert good.table == [PATH]
     site.asked.clear()
@@ -268,7 +270,7 @@ async def test_what_is_answered_asleep_is_compared_after_the_wake(good: Made_, s
 
 
 async def test_a_page_that_changed_in_the_sleep_is_never_answered_again(
-    good: Made_, site: Site
+    good: Checked, site: Site
 ) -> None:
     await good.sleep()
     site.make = lambda _: (200, {}, "Closed")
@@ -284,7 +286,7 @@ async def test_a_page_that_changed_in_the_sleep_is_never_answered_again(
 
 
 async def test_what_somebody_sends_while_it_wakes_may_explain_a_change(
-    good: Made_, site: Site
+    good: Checked, site: Site
 ) -> None:
     await good.sleep()
     post = replace(FETCH, path=9, method=2, t_us=19_000_000, outcome=Outcome.HELD)
@@ -295,14 +297,14 @@ async def test_what_somebody_sends_while_it_wakes_may_explain_a_change(
     assert good.it.status()["edited"] == 1
 
 
-async def test_a_page_that_varnish_has_otherwise_is_not_answered(good: Made_, box: Box) -> None:
+async def test_a_page_that_varnish_has_otherwise_is_not_answered(good: Checked, box: Box) -> None:
     box.make = lambda _: (200, {}, "planted")
     await good.sleep()
     assert box.asked[0][0] == URL
     assert good.table == []
 
 
-async def test_a_page_that_was_not_fetched_for_this_sleep_is_not_answered(good: Made_) -> None:
+async def test_a_page_that_was_not_fetched_for_this_sleep_is_not_answered(good: Checked) -> None:
     await good.sleep(Job(5, HOST, "/other"))
     assert good.table == []
     await good.wake()
@@ -310,7 +312,7 @@ async def test_a_page_that_was_not_fetched_for_this_sleep_is_not_answered(good: 
 
 
 async def test_a_check_under_way_is_called_off_when_the_server_is_to_sleep(
-    good: Made_, site: Site
+    good: Checked, site: Site
 ) -> None:
     waits = threading.Event()
     site.make = lambda _: (waits.wait(5), same(None))[1]
@@ -326,7 +328,7 @@ async def test_a_check_under_way_is_called_off_when_the_server_is_to_sleep(
 
 
 async def test_a_server_that_is_not_there_after_a_wake_leaves_nothing_to_answer(
-    good: Made_, site: Site
+    good: Checked, site: Site
 ) -> None:
     await good.sleep()
     site.make = lambda _: (503, {}, "")
@@ -336,11 +338,11 @@ async def test_a_server_that_is_not_there_after_a_wake_leaves_nothing_to_answer(
 
 
 async def test_a_restart_amid_a_sleep_changes_nothing_for_visitors(
-    good: Made_, site: Site, tmp_path: Path
+    good: Checked, site: Site, tmp_path: Path
 ) -> None:
     await good.sleep()
     good.shared.set_state(0, State.ASLEEP, 11_000_000)
-    again = Made_(site, good.shared, tmp_path)
+    again = Checked(site, good.shared, tmp_path)
     again.it.take_up(json.loads(json.dumps(good.it.kept())))
     assert again.table == [PATH]
     site.make = lambda _: (200, {}, "Closed")
@@ -349,7 +351,7 @@ async def test_a_restart_amid_a_sleep_changes_nothing_for_visitors(
     assert again.it.status()["excluded_pages"] == [{"url": URL, "why": "changed"}]
 
 
-async def test_pages_that_are_not_wanted_any_more_are_taken_back_at_once(good: Made_) -> None:
+async def test_pages_that_are_not_wanted_any_more_are_taken_back_at_once(good: Checked) -> None:
     await good.sleep()
     good.it.configure(replace(good.server, cache=replace(good.server.cache, pages="rules")))
     assert good.table == []
