@@ -19,7 +19,7 @@ from naproxy.controller.strangers import MOST_BYTES, parsed
 from naproxy.controller.varnish import Job, Varnish
 from naproxy.core import page_h
 from naproxy.core.page_h import Outcome
-from naproxy.core.state import State
+from naproxy.core.state import Klass, State
 from naproxy.policy import verified
 from naproxy.shm.page import Page
 from naproxy.shm.stored import Stored
@@ -62,6 +62,9 @@ class Site(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.make: Callable[[Any], Made] = same
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A check that is called off hangs up."""
 
 
 class Box(socketserver.ThreadingUnixStreamServer):
@@ -208,7 +211,7 @@ async def test_a_page_is_asked_for_as_two_visitors_who_have_nothing_in_common(
         lambda asked: (302, {"Location": "/login"}, ""),
         lambda asked: (200, {"Content-Length": "99999"}, "cut off"),
     ],
-    ids=["device", "language", "address", "referer", "cookie", "token", "busy", "redirect", "cut"],
+    ids=["device", "language", "address", "referer", "cookie", "token", "busy", "leads", "cut"],
 )
 async def test_a_page_that_is_not_for_everybody_is_never_verified(
     made: Checked, site: Site, make: Callable[[Any], Made]
@@ -285,16 +288,24 @@ async def test_a_page_that_changed_in_the_sleep_is_never_answered_again(
     assert (told["differed"], told["old"]) == (1, 1)
 
 
-async def test_what_somebody_sends_while_it_wakes_may_explain_a_change(
-    good: Checked, site: Site
+@pytest.mark.parametrize(
+    ("event", "explains"),
+    [
+        ({"method": 2}, True),
+        ({"method": 2, "status": 403}, False),
+        ({"method": 2, "klass": Klass.API}, False),  # such as the site's own jobs, at each wake
+        ({"method": 0}, False),
+    ],
+)
+async def test_what_a_person_sends_while_it_wakes_may_explain_a_change(
+    good: Checked, site: Site, event: dict[str, Any], explains: bool
 ) -> None:
     await good.sleep()
-    post = replace(FETCH, path=9, method=2, t_us=19_000_000, outcome=Outcome.HELD)
-    good.it.heard([post])
+    good.it.heard([replace(FETCH, path=9, t_us=19_000_000, outcome=Outcome.HELD, **event)])
     site.make = lambda _: (200, {}, "A comment")
     await good.wake()
-    assert good.it.status()["excluded_pages"] == []
-    assert good.it.status()["edited"] == 1
+    assert (good.it.status()["excluded_pages"] == []) == explains
+    assert good.it.status()["edited"] == explains
 
 
 async def test_a_page_that_varnish_has_otherwise_is_not_answered(good: Checked, box: Box) -> None:

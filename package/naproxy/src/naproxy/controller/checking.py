@@ -18,7 +18,7 @@ from naproxy.config.document import Server
 from naproxy.controller.strangers import DESKTOP, MOST_BYTES, PHONE, Strangers, parsed
 from naproxy.controller.varnish import CHANNELS, Job, Varnish, askable
 from naproxy.core.page_h import Outcome
-from naproxy.core.state import State
+from naproxy.core.state import Klass, State
 from naproxy.policy.sameness import Copy, copy_of
 from naproxy.policy.verified import Address, Key, Verified
 from naproxy.shm.events import Event
@@ -38,6 +38,11 @@ _NOT_RUNNING: Final = (State.FALLING_ASLEEP, State.ASLEEP, State.WAKING)
 _FROM_CACHE: Final = (Outcome.HIT, Outcome.STALE)
 _LOADED: Final = (*_FROM_CACHE, Outcome.FETCH, Outcome.HELD)
 _READS: Final = (0, 1, 5)  # GET, HEAD and OPTIONS, see naproxy_event.method
+
+
+def _may_change(event: Event) -> bool:
+    """May a person have changed the server? Programs send something at each wake."""
+    return event.method not in _READS and event.status < 400 and event.klass == Klass.PERSON
 
 
 class PageChecker:
@@ -124,7 +129,7 @@ class PageChecker:
                 self._pages.loaded(t_s, event.path, event.network)
             if event.outcome in _FROM_CACHE and self._asleep(t_s):
                 self._pages.answered(event.path)
-            if event.method not in _READS and event.status < 400 and t_s >= self._slept_s:
+            if _may_change(event) and t_s >= self._slept_s:
                 # One that came while it slept was carried out after the wake.
                 self._sent = True
 

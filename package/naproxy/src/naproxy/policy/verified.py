@@ -7,7 +7,7 @@ A check is two answers of the server, asked for as two visitors who have nothing
 A sleeping server cannot be edited. So a page that the server gives otherwise right after a wake
 than before the sleep has changed by itself: visitors got an old one meanwhile. It is *caught*:
 never answered asleep again, and neither are the pages of its pattern after two such cases. It was
-edited if it says so (Last-Modified, before the sleep or after the wake). If somebody sent
+edited if it says so (Last-Modified, before the sleep or after the wake). If a person sent
 something that changes a server (a POST) in between, that may be the cause: a page is forgiven
 once. Edited and forgiven pages begin their hour again.
 
