@@ -281,7 +281,7 @@ def cache(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
 
     The controller knows which modes there are.
     """
-    chosen = {key: body[key] for key in ("mode", "pages") if key in body}
+    chosen: dict[str, str] = {key: body[key] for key in ("mode", "pages") if key in body}
     return setting_up.cache(config, name, chosen, body.get("paths", ()))
 
 
