@@ -206,6 +206,20 @@ def test_a_page_that_was_answered_and_not_compared_waits_for_the_next_check() ->
     assert made.table() == [HOURS.path, PRICES.path]
 
 
+def test_of_what_nobody_got_a_few_are_compared() -> None:
+    keys = [Key(n, https=False) for n in range(100, 150)]
+    made = settled(HOURS, *keys)
+    made.begin_copies(T_S + 9_990)
+    for key in (*keys, HOURS):
+        made.copied(T_S + 9_995, key, SAME)
+    assert len(made.compare()) == verified.SAMPLE
+    made.answered(HOURS.path)
+    assert made.compare()[0][0] == HOURS
+    assert len(made.compare()) == verified.SAMPLE + 1
+    made.end_compare(T_S + 20_010)
+    assert set(keys) <= set(made.answerable()), "they need no other check"
+
+
 def test_a_page_that_is_another_just_before_the_sleep_is_not_answered_in_it() -> None:
     made = settled(HOURS, PRICES)
     made.begin_copies(T_S + 9_990)

@@ -64,6 +64,8 @@ WHY: Final = (
     *("status", "not_page", "large"),
 )
 """Why a page is excluded: what was seen of it here, or `sameness` says of it."""
+SAMPLE: Final = 10
+"""So many pages that nobody got in a sleep are compared after it, too."""
 LISTED: Final = 20
 NETWORKS: Final = 2
 HOURS: Final = 3
@@ -354,13 +356,17 @@ class Verified:
         self._woke_s = t_s
 
     def compare(self) -> list[tuple[Key, Address]]:
-        """Return what to compare after a wake, those that were answered most first."""
-        copied = [
+        """Return what to compare after a wake: what was answered, most often first, and a few more.
+
+        A sleep that is called off again and again must not have all pages asked for each time.
+        """
+        copied = sorted(
             (-entry.answered, key, entry.address)
             for key, entry in self._entries.items()
             if entry.copy is not None
-        ]
-        return [(key, address) for _, key, address in sorted(copied)]
+        )
+        answered = sum(1 for number, *_ in copied if number)
+        return [(key, address) for _, key, address in copied[: answered + SAMPLE]]
 
     def end_compare(self, t_s: float) -> None:
         """Withdraw what was answered and could not be compared; nobody got the others."""
