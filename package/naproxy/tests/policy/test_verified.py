@@ -7,7 +7,7 @@ import pytest
 from naproxy.core import page_h
 from naproxy.policy import verified
 from naproxy.policy.sameness import Copy
-from naproxy.policy.verified import AGAIN_S, SETTLE_S, Address, Key, Verified, pattern
+from naproxy.policy.verified import AGAIN_S, SETTLE_S, Address, Key, Verified, patterns
 
 T_S = 1_700_000_000.0
 HOURS, PRICES = Key(11, https=False), Key(12, https=False)
@@ -196,6 +196,21 @@ def test_two_cases_exclude_the_pattern() -> None:
     assert ("/shop/*", "pattern") in why(made)
 
 
+def test_two_cases_at_the_top_of_a_website_exclude_only_themselves() -> None:
+    made = Verified()
+    keys = [Key(n, https=False) for n in range(20, 23)]
+    for key, url in zip(keys, ("/today", "/open", "/about"), strict=True):
+        made.stored(T_S, key, Address("a.example", url))
+        for network in (ADA, BOB):
+            made.loaded(T_S, key.path, network)
+        made.checked(T_S, key, SAME, SAME)
+        made.checked(T_S + SETTLE_S, key, SAME, SAME)
+    sleep(made, *keys)
+    for key in keys[:2]:
+        made.compared(T_S + 20_005, key, OTHER, OTHER, sent=False)
+    assert made.table() == [keys[2].path]
+
+
 def test_a_page_that_was_answered_and_not_compared_waits_for_the_next_check() -> None:
     made = settled(HOURS, PRICES)
     sleep(made)
@@ -313,17 +328,19 @@ def test_after_too_many_cases_no_page_is_answered() -> None:
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("/", "/"),
-        ("/?p=1", "/"),
-        ("/about", "/*"),
-        ("/about/", "/*"),
-        ("/shop/item-12", "/shop/*"),
-        ("/2026/11/hello/", "/#/#/*"),
-        ("/v2x/a", "/v#x/*"),
+        ("/", set()),
+        ("/?p=1", set()),
+        ("/about", set()),
+        ("/about/", set()),
+        ("/room-12/", {"/room-#"}),
+        ("/shop/item", {"/shop/*"}),
+        ("/shop/item-12?x=3", {"/shop/*", "/shop/item-#"}),
+        ("/2026/11/hello/", {"/#/#/*"}),
+        ("/v2x/a", {"/v#x/*"}),
     ],
 )
-def test_the_pattern_of_an_address(url: str, expected: str) -> None:
-    assert pattern(url) == expected
+def test_the_patterns_of_an_address(url: str, expected: set[str]) -> None:
+    assert patterns(url) == expected
 
 
 # Kept over a restart

@@ -142,13 +142,14 @@ class Counts:
     """Of `answered`, those with a page that had changed by itself."""
 
 
-def pattern(url: str) -> str:
-    """Return the pattern of an address: without its last part, numbers and query."""
-    path = url.partition("?")[0].rstrip("/")
-    if not path:
-        return "/"
-    folder = path.rpartition("/")[0]
-    return re.sub("[0-9]+", "#", folder) + "/*"
+def patterns(url: str) -> set[str]:
+    """Return the patterns of an address: others of its folder, and those with other numbers.
+
+    What is at the top of a website has nothing else in common.
+    """
+    folder, _, last = re.sub("[0-9]+", "#", url.partition("?")[0].rstrip("/")).rpartition("/")
+    found = {f"{folder}/*"} if folder else set()
+    return found | {f"{folder}/{last}"} if "#" in last else found
 
 
 class Verified:
@@ -304,7 +305,7 @@ class Verified:
         good = [
             (self._worth(entry), key)
             for key, entry in self._entries.items()
-            if entry.state == GOOD and pattern(entry.address.url) not in barred
+            if entry.state == GOOD and not patterns(entry.address.url) & barred
         ]
         best = {key for _, key in sorted(good, reverse=True)[:VERIFIED]}
         return {key: self._entries[key].address for key in best - self._doubtful(best)}
@@ -416,7 +417,8 @@ class Verified:
         """Return the patterns that too many pages of were caught."""
         cases: dict[str, set[str]] = {}
         for address, _ in self._caught.values():
-            cases.setdefault(pattern(address.url), set()).add(address.url)
+            for each in patterns(address.url):
+                cases.setdefault(each, set()).add(address.url)
         return {each for each, urls in cases.items() if len(urls) >= CASES}
 
     # ---------------------------------------------------------------- to tell, and to keep
