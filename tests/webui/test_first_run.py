@@ -200,12 +200,14 @@ def test_a_plug_in_the_network_is_found_and_reads(page: WatchedPage, made: NewBo
     plug = page.locator("#meters .choice", has_text="PlusPlugS")
     plug.wait_for(timeout=LONG_MS)
     expect(plug).to_contain_text("W now")
+    page.locator("#board").select_option(label="A machine that is on anyway: 0 W extra")
     clean_narrow_and_dark(page, "6-meter")
     page.locator("[form=form]").click()
     expect(page.locator("#form")).to_contain_text("Choose one")
     plug.click()
     page.locator("[form=form]").click()
     page.wait_for_url("**/setup/live")
+    assert made.settings()["box"]["proxy_w"] == 0
     [meter] = made.settings()["meter"]
     assert (meter["driver"], meter["host"], meter["component"]) == (
         "shelly",

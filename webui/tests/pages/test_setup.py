@@ -336,6 +336,21 @@ def test_what_servers_draw_comes_with_its_source(admin: FlaskClient) -> None:
     assert all(row["source"] and row["on_w"] > row["off_w"] for row in rows)
 
 
+def test_what_the_box_draws_is_chosen_and_nothing_on_a_machine_that_is_on_anyway(
+    admin: FlaskClient, new: Box
+) -> None:
+    boards = json.loads(admin.get("/api/setup/typical").text)["boards"]
+    assert [each["name"] for each in boards if each["w"] == 0] == ["on_anyway"]
+    assert all(each["source"] for each in boards if each["w"] > 0)
+    for watts in (0, 2.5):
+        answer = admin.post("/api/setup/box", json={"proxy_w": watts})
+        assert answer.status_code == 200, answer.text
+        assert new.call("GET", "/v1/config")[1]["box"]["proxy_w"] == watts
+    for bad in (-1, 5000, None, "much"):
+        assert admin.post("/api/setup/box", json={"proxy_w": bad}).status_code == 400, bad
+    assert new.call("GET", "/v1/config")[1]["box"]["proxy_w"] == 2.5
+
+
 NO_WAY = Reason("server.cannot_sleep", why=Reason("sleep.no_way"))
 RESTLESS = Reason("server.did_not_stay_asleep", times=3, why=own_words("<b>it</b>"))
 

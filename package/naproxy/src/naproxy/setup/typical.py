@@ -1,4 +1,4 @@
-"""What servers like yours were measured to draw: for those without a meter, always an estimate.
+"""What servers and boxes like yours were measured to draw: without a meter, always an estimate.
 
 Each row is one measurement that somebody published, not an average. Asleep is only known
 where it was measured; elsewhere it is that of the thesis' server, and said to be.
@@ -47,10 +47,34 @@ TYPICAL: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Board:
+    """What the box may run on; `name` is a key of the texts of the web interface."""
+
+    name: str
+    w: float
+    """What the box adds: nothing on a machine that is on anyway."""
+    source: str = ""
+    year: int | None = None
+
+
+_STAPELBERG: Final = "M. Stapelberg, gokrazy, issue 70: idle, with the power supply"
+BOARDS: Final = (
+    Board("zero_2_w", 0.8, _STAPELBERG, 2021),
+    Board("pi_3", 1.5, _STAPELBERG, 2021),
+    Board("pi_3_plus", 2.5, _STAPELBERG, 2021),
+    Board("pi_4", 2.8, _STAPELBERG, 2021),
+    Board("apu", 4.0, _STAPELBERG, 2021),
+    Board("thin_client", 3.4, "R3NE07/Futro-S740: a Futro S740 with Debian 11, by its users", None),
+    Board("on_anyway", 0.0),
+)
+
+
 def table() -> dict[str, Any]:
     """Return the table as JSON."""
     return {
         "typical": [asdict(each) for each in TYPICAL],
         "asleep_source": ASLEEP_SOURCE,
+        "boards": [asdict(each) for each in BOARDS],
         "switch_j": Power().switch_j,
     }

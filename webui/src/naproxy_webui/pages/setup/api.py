@@ -30,6 +30,7 @@ from naproxy_webui.http.control import control, in_words, job_in_words
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.mount import SERVER, mount
 from naproxy_webui.i18n.texts import t
+from naproxy_webui.office.equipment import equipment
 from naproxy_webui.office.office import forget_office
 from naproxy_webui.pages.setup import steps as setting_up
 from naproxy_webui.pages.setup.page import state
@@ -318,6 +319,21 @@ def meter(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     elif body["kind"] == "estimate" and body["on_w"] <= body["off_w"]:
         raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("setup.meter.watts_order"), "on_w")
     return setting_up.meter(config, name, chosen)
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/setup/box",
+    body=obj(proxy_w=WATTS),
+    answer=SAVED,
+    **ADMIN,
+)
+def box(body: dict[str, Any]) -> Any:
+    """What the box itself draws; 0 on a machine that is on anyway."""
+    write(configuration(), [put("box.proxy_w", float(body["proxy_w"]))])
+    equipment(fresh=True)
+    return {"server": None}
 
 
 def _found(where: str | None) -> dict[str, Any]:

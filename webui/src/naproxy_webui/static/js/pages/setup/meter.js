@@ -83,7 +83,19 @@ picos(at("picos"), everywhere).catch(refused);
 // Without a meter
 
 /** @param {Loose} said */
-function typical({ typical: rows, asleep_source: asleep }) {
+function typical({ typical: rows, asleep_source: asleep, boards }) {
+	at("board").append(
+		...boards.map((/** @type {Loose} */ each) =>
+			h(
+				"option",
+				{
+					value: String(each.w),
+					title: [each.source, each.year].filter(Boolean).join("; "),
+				},
+				t(`setup.meter.board_${each.name}`, { watts: watts(each.w) }),
+			),
+		),
+	);
 	fill(
 		at("typical"),
 		rows.map((/** @type {Loose} */ row) =>
@@ -125,11 +137,13 @@ function wanted({ choice = null, on_w: on, off_w: off }) {
 
 onSubmit(
 	form,
-	(values) => {
-		if (values.choice === "keep") return null;
+	async (values) => {
+		const keeps = values.choice === "keep";
 		const body = wanted(values);
-		if (!body) throw new ApiError(400, { error: t("setup.meter.choose") });
-		return post("/api/setup/meter", about(body));
+		if (!body && !keeps) throw new ApiError(400, { error: t("setup.meter.choose") });
+		const board = at("board").value;
+		if (board !== "") await post("/api/setup/box", { proxy_w: Number(board) });
+		return keeps ? null : post("/api/setup/meter", about(body ?? {}));
 	},
 	onward,
 );
