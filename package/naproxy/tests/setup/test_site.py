@@ -45,10 +45,45 @@ def test_what_changes_something_or_is_no_address_is_not_followed() -> None:
     for address in (
         *("/wp-login.php?action=logout", "/logout", "/konto/", "/cart/", "/?add-to-cart=7"),
         *("/wp-admin/", "/item?action=delete", "/abmelden", "/?s=word", "/" + "x" * 600),
-        *("/a b", "/ä", "/a\tb\x00"),
+        "/a\tb\x00",
     ):
         body = f'<a href="{address}">x</a><form action="/post"><a rel="nofollow" href="/n">'
         assert links(body) == (), address
+
+
+def test_links_with_umlauts_or_spaces_are_asked_for_as_browsers_do() -> None:
+    for href, asked in (
+        ("/a b", "/a%20b"),
+        ("/Über uns/", "/%C3%9Cber%20uns/"),
+        ("/%C3%9Cber%20uns", "/%C3%9Cber%20uns"),
+        ("/büro?raum=zwölf&x=[1]", "/b%C3%BCro?raum=zw%C3%B6lf&x=[1]"),
+        ("größe.html", "/a/gr%C3%B6%C3%9Fe.html"),
+        ('/a"b<c>', "/a%22b%3Cc%3E"),
+    ):
+        assert links(f"<a href='{href}'>x</a>") == (asked,), href
+    body = '<a href="http://büro.example/ä"><a href="http://xn--bro-hoa.example/b">'
+    page = Answer("/", 200, (HTML,), body.encode())
+    assert sites.page_of(page, ("xn--bro-hoa.example",)).links == ("/%C3%A4", "/b")
+
+
+def test_a_page_s_links_are_read_in_the_encoding_of_the_page() -> None:
+    link = '<a href="/Büro">x</a>'
+    latin = (("content-type", "text/html; charset=ISO-8859-1"),)
+    plain = (("content-type", "text/html"),)
+    for answer in (
+        Answer("/", 200, latin, link.encode("latin-1")),
+        Answer("/", 200, plain, f'<meta charset="windows-1252">{link}'.encode("cp1252")),
+        Answer("/", 200, plain, link.encode("cp1252")),
+        Answer("/", 200, plain, link.encode("utf-8-sig")),
+        Answer("/", 200, (("content-type", "text/html; charset=klingon"),), link.encode()),
+    ):
+        assert sites.page_of(answer, HOSTS).links == ("/B%C3%BCro",), answer
+
+
+def test_a_redirect_to_an_address_with_umlauts_is_followed() -> None:
+    for there in ("/Büro".encode().decode("latin-1"), "/B%C3%BCro"):
+        answer = Answer("/", 302, (("location", there),))
+        assert sites.redirect_of(answer, HOSTS) == "/B%C3%BCro"
 
 
 def test_an_address_does_not_begin_a_new_line_of_the_request() -> None:
@@ -273,6 +308,52 @@ def test_robots_are_heeded() -> None:
     assert not Robots(robots("User-agent: *\nDisallow: /x\n")).allow("//[")
 
 
+def test_rules_are_read_as_rfc_9309_has_them() -> None:
+    private = "Disallow: /private/\n"
+    for text, allowed in (
+        (f"User-agent: *\nAllow: /\n{private}", False),
+        (f"User-agent: *\n\n{private}", False),
+        (f"\ufeffUser-agent: *\n{private}", False),
+        (f"User-agent: *\r{private}".replace("\n", "\r"), False),
+        ("user-AGENT : *  # all\n  disallow:/private/", False),
+        ("User-agent: *\nDisallow: /*/x", False),
+        ("User-agent: *\nDisallow: /priv*$", False),
+        ("User-agent: *\nDisallow: /private/$", True),
+        ("User-agent: *\nDisallow: /PRIVATE/", True),
+        ("User-agent: *\nDisallow: https://www.office.example/private/", False),
+        (f"User-agent: *\n{private}Allow: /private/x", True),
+        (f"User-agent: *\n{private}Allow: /private/x$", True),
+        (f"User-agent: other\nUser-agent: Naproxy/1.0\n{private}", False),
+        (f"User-agent: other\n{private}\nUser-agent: *\nDisallow: /y", True),
+        (f"User-agent: naproxy\nDisallow: /y\n\nUser-agent: *\n{private}", True),
+        (f"User-agent: naproxy\nDisallow: /y\n\nUser-agent: NAPROXY\n{private}", False),
+        (f"User-agent: na\nAllow: /\n\nUser-agent: *\n{private}", False),
+        (f"User-agent: naproxy-images\nAllow: /\n\nUser-agent: *\n{private}", False),
+        (f"User-agent: *\nSitemap: /s.xml\n{private}", False),
+        ("User-agent: *\n" + "# filled up\n" * 9000 + private, False),
+        ("User-agent: *\nDisallow:", True),
+        ("<!doctype html><title>Not found</title>", True),
+    ):
+        assert Robots(robots(text)).allow("/private/x") is allowed, text[:80]
+    utf_16 = Answer("/robots.txt", 200, (), f"User-agent: *\n{private}".encode("utf-16"))
+    assert not Robots(utf_16).allow("/private/x")
+    umlauts = Robots(robots("User-agent: *\nDisallow: /büro\nDisallow: /%c3%a4"))
+    assert not umlauts.allow("/b%C3%BCro/")
+    assert not umlauts.allow("/%C3%A4")
+
+
+def test_redirects_of_robots_txt_are_followed_within_the_website() -> None:
+    rules = Answer("/r", 200, (("content-type", "text/plain"),), b"User-agent: *\nDisallow: /news/")
+    hop = Answer("/robots.txt", 301, (("location", "http://www.office.example/r"),))
+    _, asked = look({**SITE, "/robots.txt": hop, "/r": rules})
+    assert asked[:2] == ["/robots.txt", "/r"]
+    assert not any(path.startswith("/news/") for path in asked)
+    loop = Answer("/robots.txt", 302, (("location", "/robots.txt"),))
+    away = Answer("/robots.txt", 302, (("location", "http://other.example/robots.txt"),))
+    assert look({**SITE, "/robots.txt": loop})[1].count("/robots.txt") == 6
+    assert look({**SITE, "/robots.txt": away})[1][:2] == ["/robots.txt", "/"]
+
+
 # Over the wire
 
 
@@ -325,6 +406,9 @@ def test_of_a_large_page_only_the_beginning_is_read() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
     answer, _ = over_the_wire(head + b"x" * 300_000, bounds=Bounds(body_bytes=1000))
     assert len(answer.body) == 1000
+    rules = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n" + b"#" * 600_000
+    answer, _ = over_the_wire(rules, path="/robots.txt", bounds=Bounds(body_bytes=1000))
+    assert len(answer.body) == 500 << 10
     picture = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n" + b"x" * 100_000
     assert over_the_wire(picture)[0].body == b""
 

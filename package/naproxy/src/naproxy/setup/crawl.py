@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
-from urllib.robotparser import RobotFileParser
+
+from protego import Protego
 
 from naproxy import __version__
 from naproxy.config.document import Server, target_of
 from naproxy.core.names import ascii_site, in_url
 from naproxy.core.wire import Web, head_of, reach, unchunked
-from naproxy.setup.site import Answer, Site, is_file
+from naproxy.setup.site import Answer, Site, is_file, redirect_of
 
 AGENT: Final = "naproxy"
 _STEP_S: Final = 5.0
+_ROBOTS_TXT: Final = "/robots.txt"
+_REDIRECTS: Final = 5
+_ROBOTS_BYTES: Final = 500 << 10
+"""Of robots.txt at least so much is to be read (RFC 9309, 2.5), and so many redirects followed."""
 
 Get = Callable[[str], Awaitable[Answer | None]]
 """Asks for a path; None: no answer."""
@@ -41,15 +47,31 @@ class NotAllowedError(Exception):
     """The website wants no robots at all."""
 
 
-_NOTHING: Final = ("User-agent: *", "Disallow: /")
+_NOTHING: Final = "User-agent: *\nDisallow: /"
+_GROUP: Final = re.compile(r"^([ \t]*user[- ]?agent[ \t]*:)(.*)$", re.IGNORECASE | re.MULTILINE)
+_WHOLE_ADDRESS: Final = re.compile(
+    r"^([ \t]*disallow[ \t]*:[ \t]*)https?://[^/\s#]*/?", re.I | re.M
+)
 
 
-def _lines(answer: Answer | None) -> Sequence[str]:
+def _rules(answer: Answer | None) -> str:
     """Return the rules in it; of a server that has none, or cannot say, what holds instead."""
     if answer is None or answer.status >= 500:
         return _NOTHING
-    text = answer.body.decode(errors="replace") if answer.status < 300 else ""
-    return text.splitlines()[:2000]
+    if answer.status >= 300:
+        return ""
+    wide = answer.body[:2] in (b"\xff\xfe", b"\xfe\xff")
+    text = answer.body.decode("utf-16" if wide else "utf-8-sig", errors="replace")
+    text = "\n".join(text.splitlines())
+    # A rule with a whole address means its path.
+    return _GROUP.sub(_group, _WHOLE_ADDRESS.sub(r"\1/", text))
+
+
+def _group(line: re.Match[str]) -> str:
+    """Name a group as we are called, if it is ours (RFC 9309, 2.2.1); protego takes parts."""
+    found = re.match(r"\*(?!\S)|[a-z_-]+", line[2].strip(), re.IGNORECASE)
+    name = found[0].lower() if found else ""
+    return f"{line[1]} {name if name in ('*', AGENT) else 'another'}"
 
 
 class Robots:
@@ -57,20 +79,28 @@ class Robots:
 
     def __init__(self, answer: Answer | None) -> None:
         """Read it."""
-        self._rules = RobotFileParser()
-        try:
-            self._rules.parse(_lines(answer))
-        except ValueError:
-            # An address that cannot be one: who knows what it was to keep from us.
-            self._rules.parse(_NOTHING)
+        self._rules = Protego.parse(_rules(answer))
         self.delay_s = float(self._rules.crawl_delay(AGENT) or 0)
 
     def allow(self, path: str) -> bool:
         """May it be asked for?"""
         try:
-            return self._rules.can_fetch(AGENT, path)
+            return self._rules.can_fetch(path, AGENT)
         except ValueError:
             return False
+
+
+async def _robots(get: Get, site: Site) -> Robots:
+    """Return the rules; where redirects lead to none on this website, there are none."""
+    path = _ROBOTS_TXT
+    for _ in range(1 + _REDIRECTS):
+        answer = await get(path)
+        if answer is None or not 300 <= answer.status < 400:
+            return Robots(answer)
+        path = redirect_of(answer, site.hosts)
+        if not path:
+            break
+    return Robots(Answer(_ROBOTS_TXT, 404, ()))
 
 
 async def crawl(
@@ -82,7 +112,7 @@ async def crawl(
 ) -> None:
     """Ask until there is nothing new or a bound is reached; NotAllowedError."""
     end_s = now() + bounds.whole_s
-    robots = Robots(await get("/robots.txt"))
+    robots = await _robots(get, site)
     if not robots.allow("/"):
         raise NotAllowedError
     left = {False: bounds.pages, True: bounds.files}
@@ -145,13 +175,14 @@ class Browser:
         head = await reader.readuntil(b"\r\n\r\n")
         found = head_of(head)
         answer = Answer(path, *found) if found else None
-        if answer is None or not (answer.is_html or path == "/robots.txt"):
+        if answer is None or not (answer.is_html or answer.is_plain):
             return answer
+        most = self._bounds.body_bytes if answer.is_html else _ROBOTS_BYTES
         body = bytearray()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STEP_S / 2):
-                while len(body) < self._bounds.body_bytes:
-                    piece = await reader.read(self._bounds.body_bytes - len(body))
+                while len(body) < most:
+                    piece = await reader.read(most - len(body))
                     if not piece:
                         break
                     body += piece

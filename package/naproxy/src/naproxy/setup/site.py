@@ -14,9 +14,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
 from typing import Any, Final
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
+from naproxy.core.names import ascii_name
 from naproxy.core.page_h import RULE_LEN
+from naproxy.core.reason import WrongError
 
 MOST_LINKS: Final = 500
 """Of one page."""
@@ -38,6 +40,9 @@ _FILES: Final = frozenset(
     """.split()  # noqa: SIM905 a list of thirty lines reads no better
 )
 _KEPT: Final = frozenset((200, 203, 204, 300, 301, 302, 304, 307, 404, 410))
+_AS_IT_IS: Final = "!$%&'()*+,/:;=?@[]|~"
+"""In a path and a query (WHATWG's URL standard); `%` may begin what is percent-encoded already."""
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
 # What ends a session, changes something, belongs to one person, or answers each differently.
 _NOT_FOLLOWED: Final = re.compile(
     r"log-?(in|out|off)|sign-?(in|out|up)|ab?meld|register|registrier|delete|remove|loesch"
@@ -56,6 +61,7 @@ _ATTRIBUTES: Final = {
 }
 _FOR_CACHES: Final = ("cdn-cache-control", "cache-control")
 """The first that says how long counts (RFC 9213)."""
+_CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE | re.ASCII)
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 
 
@@ -73,12 +79,28 @@ class Answer:
         return ", ".join(value for key, value in self.headers if key == name)
 
     @property
+    def _type(self) -> str:
+        return self.said("content-type").partition(";")[0].strip().lower()
+
+    @property
     def is_html(self) -> bool:
         """May there be links in it?"""
-        return self.said("content-type").partition(";")[0].strip().lower() in (
-            "text/html",
-            "application/xhtml+xml",
-        )
+        return self._type in ("text/html", "application/xhtml+xml")
+
+    @property
+    def is_plain(self) -> bool:
+        """May it be a robots.txt, which some servers send without a type?"""
+        return self._type in ("text/plain", "") or self.path == "/robots.txt"
+
+    @property
+    def text(self) -> str:
+        """Return a page's text: in the encoding that it names, else UTF-8 or Windows'."""
+        start = f"{self.said('content-type')} {self.body[:1024].decode('latin-1')}"
+        named = _CHARSET.search(start)
+        for encoding in (*((named[1],) if named else ()), "utf-8-sig"):
+            with contextlib.suppress(LookupError, ValueError):
+                return self.body.decode(encoding)
+        return self.body.decode("cp1252", errors="replace")
 
 
 def is_file(path: str) -> bool:
@@ -128,7 +150,7 @@ def page_of(answer: Answer, hosts: Iterable[str]) -> Page:
     reader = _Reader()
     # html.parser gives up on some declarations; what came before them holds.
     with contextlib.suppress(AssertionError, ValueError):
-        reader.feed(answer.body.decode(errors="replace"))
+        reader.feed(answer.text)
     known = {host.lower() for host in hosts}
     here = f"http://site.invalid{answer.path}"
     base = _joined(here, reader.base) if reader.base else here
@@ -141,6 +163,8 @@ def redirect_of(answer: Answer, hosts: Iterable[str]) -> str:
     there = answer.said("location")
     if not 300 <= answer.status < 400 or not there:
         return ""
+    with contextlib.suppress(ValueError):
+        there = there.encode("latin-1").decode()
     known = {host.lower() for host in hosts}
     return _own(_joined(f"http://site.invalid{answer.path}", there), known)
 
@@ -162,11 +186,20 @@ def _own(url: str, hosts: set[str]) -> str:
         return ""
     if parts.scheme not in ("http", "https") or port not in (None, 80, 443):
         return ""
-    if name != "site.invalid" and name not in hosts:
+    if name != "site.invalid" and not {name, _ascii(name)} & hosts:
         return ""
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    fit = path.startswith("/") and path.isascii() and not re.search(r"[\x00-\x20\x7f]", path)
+    fit = path.startswith("/") and not _CONTROLS.search(path)
+    # As browsers ask for it.
+    path = quote(path, safe=_AS_IT_IS)
     return path if fit and len(path) <= MOST_ADDRESS and not _NOT_FOLLOWED.search(path) else ""
+
+
+def _ascii(name: str) -> str:
+    try:
+        return ascii_name(name)
+    except WrongError:
+        return name
 
 
 # What one answer allows
