@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from naproxy.controller import calendar_reader
+from naproxy.controller import calendars as calendars_module
 from naproxy.controller.calendar_reader import Reader
 from naproxy.controller.calendars import Calendars
 from naproxy.core import office_time
-from naproxy.core.reason import reason_of
+from naproxy.core.reason import Reason, reason_of
 from naproxy.server.ical import MOST_BYTES
 from naproxy.server.inhibitors import Agenda, Settings
 from problems import problems
@@ -125,6 +126,46 @@ def test_a_file_is_read_and_another_calendars_copy_is_not(
     assert reason_of(gone["problem"]).code == "server.calendar_unreachable"
 
 
+def test_a_file_in_utf_16_is_read_and_its_copy_too(tmp_path: Path) -> None:
+    file = tmp_path / "office.ics"
+    file.write_bytes(GOOD.replace("Choir", "Büro").encode("utf-16"))
+    reader = Reader(str(file), tmp_path / "web.json", "UTC", NOW_S)
+    assert reader.look()["events"][0][2] == "Büro"
+    file.unlink()
+    assert Reader(str(file), tmp_path / "web.json", "UTC", NOW_S).look()["events"][0][2] == "Büro"
+
+
+def test_an_address_of_a_subscription_is_asked_over_https(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    address = "webcal://cloud.example.org/office.ics"
+    assert problems(f'{WEB}[server.awake]\ncalendar = "{address}"\n') == []
+    asked: list[str] = []
+
+    def request(_: object, _method: str, url: str, **_more: object) -> None:
+        asked.append(url)
+        raise OSError(101, "Network is unreachable")
+
+    monkeypatch.setattr(calendar_reader.urllib3.PoolManager, "request", request)
+    said = Reader(address, tmp_path / "web.json", "UTC", NOW_S).look()
+    assert asked == ["https://cloud.example.org/office.ics"]
+    assert reason_of(said["problem"]).code == "server.calendar_unreachable"
+
+
+def test_events_left_out_and_events_in_doubt_are_told_apart() -> None:
+    left, doubt = (
+        calendar_reader.read(
+            GOOD.replace("DURATION:PT1H", more).encode(), UTC, NOW_S, NOW_S + 86400
+        )
+        for more in ("DURATION:-PT1H", "RRULE:often\nDURATION:PT1H")
+    )
+    assert (left.left_out, left.doubted, doubt.left_out, doubt.doubted) == (1, 0, 0, 1)
+    for numbers, code in (((2, 0), "left_out"), ((0, 2), "doubted"), ((1, 2), "both")):
+        problem = calendars_module._not_understood(*numbers, doubt.why or Reason("x"))
+        assert problem.code == f"server.calendar_{code}"
+        assert "Choir" in str(problem)
+
+
 def test_what_is_no_address_is_refused() -> None:
     web = ("ftp://a/b", "http://", "http://a:99999/", "http://[::1/", "http://a b/")
     for address in ("office.ics", *web):
@@ -160,11 +201,15 @@ async def test_a_process_of_its_own_tells_the_controller(tmp_path: Path) -> None
 
 async def test_what_is_left_out_is_a_problem_that_is_said(tmp_path: Path) -> None:
     file = tmp_path / "office.ics"
-    file.write_text(GOOD.replace("DURATION", "RRULE:FREQ=SECONDLY\nDURATION"))
+    moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    text = GOOD.replace("DURATION", "RRULE:FREQ=SECONDLY\nDURATION")
+    file.write_text(text.replace("20261118T190000Z", moment))
     agenda, _ = await first_of(file, tmp_path)
     assert agenda.problem
+    # Its first time is known, and counts.
+    assert [each.name for each in agenda.events] == ["Choir"]
     assert agenda.problem.codes() == (
-        "server.calendar_left_out",
+        "server.calendar_doubted",
         "server.calendar_entry",
         "server.calendar_rule",
     )

@@ -1,6 +1,7 @@
 """Calendar files: when their events are, in summer time and after changes; hostile ones."""
 
 from datetime import datetime
+from time import process_time
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -140,6 +141,216 @@ def test_a_whole_day_is_an_hour_longer_when_the_clock_goes_back() -> None:
     assert only.end_s - only.begin_s == 49 * 3600
 
 
+# What programs write beside the standard
+
+
+def lines(*more: str, start: str = ":20261118T090000") -> str:
+    return event(f"DTSTART{start}", *more)
+
+
+def test_a_zone_is_known_by_any_name_that_programs_give_it() -> None:
+    for name, expected in (
+        ("europe/zurich", "09:00"),
+        ("/Europe/Zurich", "09:00"),
+        ("/freeassociation.sourceforge.net/Tzfile/Europe/Zurich", "09:00"),
+        ("/mozilla.org/20050126_1/Europe/Berlin", "09:00"),
+        ("/citadel.org/20210210_1/America/Argentina/Buenos_Aires", "13:00"),
+        ("W. Europe Standard Time", "09:00"),
+        ("w. europe standard time", "09:00"),
+        ("Eastern Standard Time", "15:00"),
+        ("(UTC+01:00) Amsterdam, Berlin, Bern", "09:00"),
+        ("(GMT+01.00) Amsterdam / Berlin / Bern", "09:00"),
+        ("(UTC-05:00) Eastern Time (US & Canada)", "15:00"),
+        ("(UTC+05:30) Chennai, Kolkata", "04:30"),
+        ("UTC+05:30", "04:30"),
+        ("GMT+01:00", "09:00"),
+        ("GMT-0500", "15:00"),
+        ("+02:00", "08:00"),
+        ("UTC", "10:00"),
+        ("tzone://Microsoft/Utc", "10:00"),
+        ("(UTC) Coordinated Universal Time", "10:00"),
+    ):
+        for said in (name, f'"{name}"'):
+            body = lines("DURATION:PT1H", start=f";TZID={said}:20261118T090000")
+            begin = spans(body)[0].split()[1].split("-")[0]
+            assert begin == expected, said
+            assert found(body, "2026-11-16", "2026-11-23").why is None, said
+
+
+def test_a_zone_of_cities_has_their_summer_time() -> None:
+    zone = ";TZID=(UTC+01:00) Amsterdam, Berlin, Bern:20260907T100000"
+    assert spans(lines("DURATION:PT2H", start=zone), "2026-09-01", "2026-09-30") == [
+        "07 10:00-12:00"
+    ]
+
+
+def test_a_zone_that_the_file_defines_may_have_lines_of_its_program() -> None:
+    for name in ("/freeassociation.sourceforge.net/Tzfile/Mars/Olympus", "Custom Zone"):
+        defined = OUTLOOK.replace(
+            "TZID:W. Europe Standard Time",
+            f"TZID:{name}\nX-LIC-LOCATION:Mars/Olympus\nX-MICROSOFT-CDO-TZID:4",
+        )
+        body = defined + lines("DURATION:PT2H", start=f";TZID={name}:20260907T100000")
+        assert spans(body, "2026-09-01", "2026-09-30") == ["07 10:00-12:00"], name
+
+
+def test_an_unknown_zone_is_taken_for_the_office_s_and_named() -> None:
+    body = lines("DURATION:PT1H", start=";TZID=Mars/Olympus:20261118T090000")
+    agenda = found(body, "2026-11-16", "2026-11-23")
+    assert [each.begin_s for each in agenda.events] == [at("2026-11-18T09:00")]
+    assert (agenda.left_out, agenda.doubted) == (0, 1)
+    assert agenda.why
+    assert agenda.why.codes() == ("server.calendar_entry", "server.calendar_zone")
+
+
+def test_the_calendar_s_zone_is_that_of_times_without_one_and_of_google_s_series() -> None:
+    own = "X-WR-TIMEZONE:America/New_York\n"
+    assert spans(own + lines("DURATION:PT1H")) == ["18 15:00-16:00"]
+    # A meeting at 9 in New York in summer is one at 9 in winter.
+    series = lines("DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=200", start=":20260701T130000Z")
+    assert "18 15:00-16:00" in spans(own + series)
+    assert "18 14:00-15:00" in spans(series)
+
+
+def test_an_end_without_a_zone_has_that_of_the_start() -> None:
+    body = lines("DTEND:20261118T110000", start=";TZID=America/New_York:20261118T090000")
+    assert spans(body) == ["18 15:00-17:00"]
+
+
+def test_an_all_day_series_ends_on_the_day_that_exchange_means() -> None:
+    outlook = OUTLOOK
+    for where, until, last in (
+        (ZONE, "20261118T230000Z", 19),  # midnight in Zurich
+        (ZONE, "20261119T000000Z", 19),
+        (ZONE, "20261119T235959Z", 19),
+        (ZONE, "20261119", 19),
+        (ZoneInfo("America/New_York"), "20261119T050000Z", 19),
+        (ZoneInfo("America/New_York"), "20261118T230000Z", 19),  # midnight in the file's zone
+        (ZoneInfo("Asia/Tokyo"), "20261118T150000Z", 19),
+    ):
+        body = outlook + lines(
+            "DTEND;VALUE=DATE:20261118", f"RRULE:FREQ=DAILY;UNTIL={until}", start=":20261117"
+        )
+        text = f"BEGIN:VCALENDAR\n{body}END:VCALENDAR"
+        events = read(text.encode(), where, at("2026-11-10"), at("2026-11-28")).events
+        days = [datetime.fromtimestamp(each.begin_s, where).day for each in events]
+        assert days == list(range(17, last + 1)), (where, until)
+
+
+def test_until_of_another_kind_than_the_start_ends_a_series_as_the_library_has_it() -> None:
+    for start, until, number in (
+        (";TZID=Europe/Berlin:20260901T230000", "20260907", 6),
+        (";TZID=America/New_York:20260901T200000", "20260907T200000", 6),
+        (";TZID=Europe/Berlin:20260901T003000", "20260907", 7),
+    ):
+        body = lines("DURATION:PT1M", f"RRULE:FREQ=DAILY;UNTIL={until}", start=start)
+        assert len(spans(body, "2026-08-01", "2026-10-01")) == number, (start, until)
+
+
+def test_a_change_of_all_that_follows_moves_them() -> None:
+    series = lines("DURATION:PT2H", "RRULE:FREQ=DAILY;COUNT=4", start=":20261117T100000")
+    moved = event(
+        "RECURRENCE-ID;RANGE=THISANDFUTURE:20261119T100000",
+        "DTSTART:20261119T150000",
+        "DURATION:PT1H",
+    )
+    assert spans(series + moved) == [
+        *("17 10:00-12:00", "18 10:00-12:00", "19 15:00-16:00", "20 15:00-16:00")
+    ]
+
+
+def test_exceptions_are_said_in_many_ways() -> None:
+    for exdate in (
+        "EXDATE:20261118T090000",
+        "EXDATE:20261118T080000Z",
+        "EXDATE;VALUE=DATE:20261118",
+        "EXDATE;TZID=America/New_York:20261118T030000",
+        "EXDATE;TZID=W. Europe Standard Time:20261118T090000,20261101T090000,",
+    ):
+        zoned = ";TZID=Europe/Zurich:20261117T090000"
+        body = lines("DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=3", exdate, start=zoned)
+        assert spans(body) == ["17 09:00-10:00", "19 09:00-10:00"], exdate
+    for exdate in (
+        "EXDATE:20261118",
+        "EXDATE:20261118T000000",
+        "EXDATE:20261117T230000Z",
+        "EXDATE:20261118T000000Z",
+        "EXDATE;TZID=Europe/Zurich:20261118T000000",
+    ):
+        body = lines("RRULE:FREQ=DAILY;COUNT=3", exdate, start=";VALUE=DATE:20261117")
+        assert [each[:2] for each in spans(body)] == ["17", "19"], exdate
+
+
+def test_further_times_may_have_a_length_of_their_own() -> None:
+    body = lines(
+        "DURATION:PT1H",
+        "RDATE;VALUE=PERIOD:20261119T080000Z/PT3H,20261120T080000Z/20261120T100000Z",
+        "RDATE:20261121T090000",
+    )
+    assert spans(body) == [
+        *("18 09:00-10:00", "19 09:00-12:00", "20 09:00-11:00", "21 09:00-10:00")
+    ]
+
+
+def test_of_an_event_that_was_sent_again_the_last_counts() -> None:
+    old = lines("DURATION:PT1H", "SEQUENCE:9")
+    new = lines("DURATION:PT1H", "SEQUENCE:10", start=":20261119T150000")
+    for body in (old + new, new + old):
+        assert spans(body) == ["19 15:00-16:00"]
+    assert spans(old + new.replace("DURATION", "STATUS:CANCELLED\nDURATION")) == []
+
+
+def test_rules_are_read_whatever_is_between_their_parts() -> None:
+    for rule in (
+        "FREQ=DAILY;COUNT=2;",
+        ";FREQ=DAILY;;COUNT=2",
+        "freq=daily; count=2",
+        "FREQ=WEEKLY;COUNT=2;BYDAY=WE,TH,",
+        'FREQ=WEEKLY;COUNT=2;BYDAY="WE,TH"',
+        "RRULE:FREQ=DAILY;COUNT=2",
+        "RSCALE=GREGORIAN;FREQ=DAILY;COUNT=2;SKIP=OMIT",
+        "FREQ=DAILY;COUNT=2;X-OWN=1",
+        "FREQ=MINUTELY;INTERVAL=1440;COUNT=2",
+    ):
+        assert spans(lines("DURATION:PT1H", f"RRULE:{rule}")) == [
+            *("18 09:00-10:00", "19 09:00-10:00")
+        ], rule
+
+
+def test_a_rule_that_is_not_understood_leaves_the_first_time() -> None:
+    for rule in ("FREQ=SECONDLY", "FREQ=DAILY;BYDAY=XX", "RSCALE=CHINESE;FREQ=YEARLY", "often"):
+        agenda = found(lines("DURATION:PT1H", f"RRULE:{rule}"), "2026-11-16", "2026-11-23")
+        assert [each.name for each in agenda.events] == ["Meeting"], rule
+        assert (agenda.left_out, agenda.doubted) == (0, 1), rule
+
+
+def test_an_end_before_the_start_is_left_out_with_a_reason() -> None:
+    for end in ("DTEND:20261118T080000", "DURATION:-PT1H"):
+        agenda = found(lines(end), "2026-11-16", "2026-11-23")
+        assert (agenda.events, agenda.left_out) == ([], 1), end
+        assert agenda.why
+        assert agenda.why.codes() == ("server.calendar_entry", "server.calendar_backwards")
+
+
+def test_a_file_is_read_in_any_encoding_and_with_any_line_ends() -> None:
+    text = (
+        f"BEGIN:VCALENDAR\r\n{lines('DURATION:PT1H').replace('Meeting', 'Büro')}END:VCALENDAR\r\n"
+    )
+    for data in (
+        text.encode(),
+        text.encode("utf-8-sig"),
+        text.encode("utf-16"),
+        text.encode("utf-16-le"),
+        text.encode("utf-16-be"),
+        text.encode("cp1252"),
+        text.replace("\r\n", "\n").replace("\n", "\r").encode(),
+        f"\r\n \r\n{text}\r\n\r\n".encode(),
+        text.replace("BEGIN:V", "begin:V").replace("DURATION", "Duration").encode(),
+    ):
+        (only,) = read(data, ZONE, at("2026-11-16"), at("2026-11-23")).events
+        assert (only.name, only.begin_s) == ("Büro", at("2026-11-18T09:00")), data[:20]
+
+
 # What nobody should send
 
 
@@ -168,6 +379,23 @@ def test_a_zone_that_rings_each_second_is_not_reckoned() -> None:
     agenda = found(body, "2026-11-16", "2026-11-23")
     assert agenda.why
     assert "server.calendar_zone" in agenda.why.codes()
+
+
+def test_a_hostile_calendar_takes_no_longer_than_a_large_one() -> None:
+    days = [f"{year}{month:02}{day:02}" for year in range(1970, 2170) for month in range(1, 13)
+            for day in range(1, 29)]  # fmt: skip
+    series = lines("DURATION:PT1H", "RRULE:FREQ=DAILY", "EXDATE;VALUE=DATE:" + ",".join(days))
+    nested = "BEGIN:VEVENT\n" * 60_000
+    colons = lines("DTEND;TZID=" + ":" * 900_000 + ":20261118T100000")
+    for case, body in (
+        ("each second", lines("DURATION:PT1H", "RRULE:FREQ=SECONDLY", start=":19700101T000000")),
+        ("exceptions", series),
+        ("nested", nested),
+        ("colons", colons),
+    ):
+        began_s = process_time()
+        found(body, "2026-11-16", "2026-11-23")
+        assert process_time() - began_s < 5, case
 
 
 def test_what_is_no_calendar_is_refused() -> None:

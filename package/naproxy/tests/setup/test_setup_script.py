@@ -352,7 +352,7 @@ printf '0 3 * * 6 root /usr/sbin/mysqlcheck\\n' >/etc/cron.d/check
 printf 'no line of cron\\n' >/etc/cron.d/check~
 mkdir -p /var/spool/cron/crontabs
 printf '0 3 * * * /usr/local/bin/nightly\\n' >/var/spool/cron/crontabs/max.muster
-(cd /var/spool/cron/crontabs && printf 'no line of cron\\n' | tee '#max#' >tmp.Xy12)
+printf 'no line of cron\\n' >/var/spool/cron/crontabs/tmp.Xy12
 mount -t tmpfs tmpfs /run
 mkdir -p /run/systemd/system
 cp "$1/systemctl" /usr/local/bin/systemctl

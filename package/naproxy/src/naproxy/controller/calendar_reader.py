@@ -11,6 +11,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -28,7 +29,7 @@ from naproxy.controller.outside import TooLongError, at_most, cause_of
 from naproxy.core import files
 from naproxy.core.hours import zone
 from naproxy.core.reason import WrongError
-from naproxy.server.ical import MOST_BYTES, Agenda, read
+from naproxy.server.ical import MOST_BYTES, Agenda, decoded, read
 
 AHEAD_S: Final = 9 * 86400.0
 """Longer than anybody looks ahead."""
@@ -87,6 +88,7 @@ class Reader:
             "problem": problem.plain() if problem else None,
             "events": agenda and [[e.begin_s, e.end_s, e.name] for e in agenda.events],
             "left_out": agenda.left_out if agenda else 0,
+            "doubted": agenda.doubted if agenda else 0,
             "why": agenda.why.plain() if agenda and agenda.why else None,
         }
 
@@ -116,10 +118,11 @@ class Reader:
     def _text(data: bytes) -> dict[str, Any]:
         if len(data) > MOST_BYTES:
             raise WrongError("server.calendar_large", high=MOST_BYTES)
-        return {"text": data.decode("utf-8-sig", errors="replace")}
+        return {"text": decoded(data)}
 
     def _by_http(self) -> dict[str, Any] | None:
-        url = parse_url(self._source)
+        # What calendars are subscribed to by; it has always been HTTP.
+        url = parse_url(re.sub("^webcals?:", "https:", self._source))
         headers = {
             "User-Agent": f"naproxy/{__version__}",
             "Accept": "text/calendar, */*;q=0.1",

@@ -120,12 +120,19 @@ class Calendars:
         }
 
 
+def _not_understood(left_out: int, doubted: int, first: Reason) -> Reason:
+    if not doubted:
+        return Reason("server.calendar_left_out", number=left_out, why=first)
+    if not left_out:
+        return Reason("server.calendar_doubted", number=doubted, why=first)
+    return Reason("server.calendar_both", left_out=left_out, doubted=doubted, why=first)
+
+
 def _agenda(said: dict[str, Any]) -> Agenda:
     events = [Event(begin_s, end_s, name) for begin_s, end_s, name in said["events"] or ()]
     problem = reason_of(said["problem"]) if said["problem"] else None
-    if problem is None and said["left_out"]:
-        entry = reason_of(said["why"])
-        problem = Reason("server.calendar_left_out", number=said["left_out"], why=entry)
+    if problem is None and said["why"]:
+        problem = _not_understood(said["left_out"], said["doubted"], reason_of(said["why"]))
     until_s = said["until_s"] if said["events"] is not None else 0.0
     # A clock that was set since says another time than it did at the first look.
     since_s = said["since_s"] if said["since_s"] > CLOCK_SET_S else time.time()

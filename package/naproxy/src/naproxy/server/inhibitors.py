@@ -39,7 +39,11 @@ def _is_calendar(text: str) -> Reason | None:
     with contextlib.suppress(ValueError):
         parts = urlsplit(text)
         # A port that is none says so when it is asked for.
-        web = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        web = (
+            parts.scheme in ("http", "https", "webcal", "webcals")
+            and parts.hostname
+            and parts.port != 0
+        )
         ok = ok or bool(web and re.fullmatch(r"[!-~]+", text))
     return None if ok else Reason("config.calendar")
 
