@@ -380,14 +380,16 @@ class _Calendar:
                 text, _, until = value.strip().partition("/")
                 try:
                     begin = self._when(entry, each._replace(value=text), own.start.zone)
+                    if begin.whole_day and not own.start.whole_day:
+                        clock = time() if until else own.start.shown_in(zone).time()
+                        begin = _When(datetime.combine(begin.local.date(), clock), zone, False)
                     local = begin.shown_in(zone)
                     if until.lstrip("+-").startswith("P"):
                         own.lengths[local] = _length(until)
                     elif until:
                         end = self._when(entry, each._replace(value=until), own.start.zone)
+                        end = end._replace(zone=zone) if end.whole_day else end
                         own.lengths[local] = timedelta(seconds=end.t_s - begin.t_s)
-                    if begin.whole_day and not own.start.whole_day:
-                        local = datetime.combine(local.date(), own.start.shown_in(zone).time())
                     found.append(local)
                 except (WrongError, ValueError, OverflowError) as error:
                     entry.doubt = _reason_of(error)
@@ -562,7 +564,7 @@ def _length(text: str) -> timedelta:
 def _parts(text: str) -> dict[str, str]:
     """Return a rule's parts, without what programs put between them; WrongError, ValueError."""
     wrong = WrongError("server.calendar_rule", rule=text[:_MOST_NAME])
-    plain = re.sub(r"[\s\"]", "", text.upper()).removeprefix("RRULE:")
+    plain = re.sub(r"[\s\"\\]", "", text.upper()).removeprefix("RRULE:")
     said = dict(part.partition("=")[::2] for part in plain.split(";") if part)
     if said.pop("RSCALE", "GREGORIAN") != "GREGORIAN":
         raise wrong

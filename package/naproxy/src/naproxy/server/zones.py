@@ -42,8 +42,8 @@ def zone_of(name: str, defined: Mapping[str, str]) -> tzinfo:
     name = name.strip().strip("\"'").strip()
     if found := _iana(name):
         return found
-    if text := defined.get(name):
-        return _defined(name, text)
+    if (text := defined.get(name)) and (found := _defined(name, text)):
+        return found
     for guess in (_by_path, _by_windows, _by_offset):
         if found := guess(name):
             return found
@@ -126,16 +126,13 @@ def _places(text: str) -> Iterator[tzinfo]:
                 yield found
 
 
-def _defined(name: str, text: str) -> tzinfo:
+def _defined(name: str, text: str) -> tzinfo | None:
     """Return a VTIMEZONE's; of its lines only those count that say when clocks change."""
     lines = [line for line in text.split("\n") if _DEFINES.match(line)]
     if any(_OFTEN.search(line) for line in lines):
         raise WrongError("server.calendar_zone", name=name[:80])
     lines = [f"TZID:{name}" if line.upper().startswith("TZID") else line for line in lines]
     try:
-        found = tzical(StringIO("\n".join(lines))).get(name)
+        return tzical(StringIO("\n".join(lines))).get(name)
     except Exception:  # python-dateutil says in many ways that it cannot read one
-        found = None
-    if found is None:
-        raise WrongError("server.calendar_zone", name=name[:80])
-    return found
+        return None
