@@ -123,6 +123,15 @@ def test_a_backup_without_secrets_has_none(home: Home, tmp_path: Path) -> None:
     assert found.saved["server.web"] == {"wake_s": 4.2}
 
 
+def test_a_configuration_with_a_byte_order_mark_is_backed_up_and_restored(
+    home: Home, tmp_path: Path
+) -> None:
+    home.file.write_bytes(b"\xef\xbb\xbf" + home.file.read_bytes())
+    found = archive.read(home.backup(tmp_path / "b"))
+    merged = restore.merged(found, home.file, with_secrets=False)
+    assert [server.id for server in config.parse(merged).server] == ["web", "bmc", "ssh"]
+
+
 def test_a_backup_with_secrets_has_keys_users_and_the_file(home: Home, tmp_path: Path) -> None:
     found = archive.read(home.backup(tmp_path / "b", secrets=True))
     assert found.toml == home.file.read_bytes()

@@ -447,6 +447,11 @@ def test_https_may_be_served_here() -> None:
         assert config.parse(text).server[0].https.mode != "none", text
 
 
+def test_a_configuration_with_a_byte_order_mark_is_read() -> None:
+    text = f"\ufeff# our box\n{LEAST}"
+    assert config.parse(text.encode()) == config.parse(LEAST)
+
+
 def test_what_is_not_toml_or_no_section_is_refused() -> None:
     large, deep = b"a" * (config.MAX_BYTES + 1), b"x = " + b"[" * 100000
     for text in (b"\xff\xfe", b"[box", b"= 3", large, deep, b"\x00"):

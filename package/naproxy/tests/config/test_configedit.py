@@ -321,6 +321,11 @@ def test_a_place_that_there_is_not_is_named() -> None:
         assert words in said, change
 
 
+def test_a_file_with_a_byte_order_mark_is_edited_and_loses_the_mark() -> None:
+    changed = configedit.edit(b"\xef\xbb\xbf" + TEXT, [Change("set", "box.notice", "x")])
+    assert changed == configedit.edit(TEXT, [Change("set", "box.notice", "x")])
+
+
 def test_a_file_that_is_not_toml_or_too_large_to_edit_in_time_is_left_alone() -> None:
     large = b"#" * (configedit.MOST_BYTES + 1)
     not_toml = "not TOML"

@@ -39,7 +39,7 @@ def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
 
 def given(text: bytes, name: str) -> dict[str, float]:
     """Return the powers that the configuration file names for this server itself; ValueError."""
-    servers = tomllib.loads(text.decode()).get("server", [])
+    servers = tomllib.loads(text.decode("utf-8-sig")).get("server", [])
     try:
         power: dict[str, Any]
         power = next((each.get("power", {}) for each in servers if each.get("id") == name), {})

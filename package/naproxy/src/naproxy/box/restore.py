@@ -121,7 +121,7 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
 
 def _up_to_date(text: bytes) -> dict[str, Any]:
     """Return the plain data of a configuration, in which paths lead as in a loaded one."""
-    data = tomllib.loads(text.decode())
+    data = tomllib.loads(text.decode("utf-8-sig"))
     old.take(data)
     return data
 

@@ -20,7 +20,7 @@ _NO_SECRET: Final = ("known_hosts_file",)
 
 def without_secrets(text: bytes, loaded: Config) -> bytes:
     """Return a configuration's text without them, and without comments, which may tell."""
-    data = tomllib.loads(text.decode())
+    data = tomllib.loads(text.decode("utf-8-sig"))
     import tomlkit  # noqa: PLC0415 - in a child process only
 
     gone = [Change("remove", path) for path in private(loaded)]

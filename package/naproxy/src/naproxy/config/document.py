@@ -653,7 +653,7 @@ def _toml(text: str | bytes) -> dict[str, Any]:
     if len(text) > MAX_BYTES:
         raise ConfigError([Problem("", Reason("config.too_large", bytes=MAX_BYTES))])
     try:
-        return tomllib.loads(text if isinstance(text, str) else text.decode())
+        return tomllib.loads(text if isinstance(text, str) else text.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError([Problem("", Reason("config.not_utf8", at=error.start))]) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:

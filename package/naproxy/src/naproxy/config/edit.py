@@ -148,7 +148,7 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
         raise _wrong("", "config.too_large_to_edit", bytes=MOST_BYTES)
     try:
         # What is added to a last line without an end would stand on it.
-        decoded = text.decode().removesuffix("\n") + "\n"
+        decoded = text.decode("utf-8-sig").removesuffix("\n") + "\n"
         data, document = tomllib.loads(decoded), tomlkit.parse(decoded)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, TOMLKitError, RecursionError) as error:
         raise _wrong("", "config.not_toml", detail=str(error)) from None

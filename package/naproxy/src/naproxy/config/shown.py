@@ -47,7 +47,7 @@ def mended(text: str, before: bytes) -> bytes:
 def _lines(text: bytes) -> list[str] | None:
     """A text over several lines may begin or end a secret anywhere: None."""
     try:
-        decoded = text.decode()
+        decoded = text.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
     if len(text) > MOST_BYTES or '"""' in decoded or "'''" in decoded:
