@@ -195,8 +195,8 @@ class Ups:
         self.name = f"dummy@127.0.0.1:{self.port}"
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        self.variables.write_text(UPS)
+    def running(self, variables: str = UPS) -> Iterator[None]:
+        self.variables.write_text(variables)
         (self.folder / "ups.conf").write_text(
             f"[dummy]\ndriver = dummy-ups\nport = {self.variables}\nmode = dummy-loop\n"
             "pollinterval = 1\n"
@@ -236,6 +236,16 @@ needs_nut = needs(UPSD, DUMMY, root=True)
 def test_a_variable_of_the_ups_or_its_load_in_percent_is_read(ups: Ups) -> None:
     assert power_w("nut", ups=ups.name) == pytest.approx(97.5)
     assert power_w("nut", ups=ups.name, variable="ups.load") == 25
+
+
+@needs_nut
+def test_the_power_is_read_whatever_the_other_variables_are_called(tmp_path: Path) -> None:
+    ups = Ups(tmp_path)
+    with ups.running(
+        "device.model: Example UPS 1000\ndriver.flag.allow_killpower: 0\nups.realpower: 126\n"
+        "output.L1-N.voltage: 230\nbattery.mfr.date: \x01\u00e4\n"
+    ):
+        assert power_w("nut", ups=ups.name) == 126
 
 
 @needs_nut
@@ -305,6 +315,89 @@ def test_what_upsd_cannot_mean_is_refused() -> None:
         with pytest.raises(Fault) as caught:
             nut.parse(nut.variables(text))
         assert caught.value.kind == kind, text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'VAR office driver.flag.allow_killpower "0"',
+        'VAR office output.L1-N.voltage "230"',
+        'VAR office driver.parameter.loadPercentage "1"',
+        'VAR office battery.date "\x01\ufffd"',
+        "VAR office ups.id",
+        'VAR office ups.model "in two',
+        'lines"',
+        'VAR office ups.id "a"\nVAR office ups.id "b"',
+    ],
+)
+def test_a_line_that_no_reading_needs_may_be_odd(line: str) -> None:
+    text = f'{line}\nVAR office ups.realpower "126"\n'
+    assert nut.parse(nut.variables(text)) == Reading(126.0)
+
+
+@pytest.mark.parametrize("of", ["output", "ups"])
+def test_three_phases_are_added(of: str) -> None:
+    phases = "".join(f"{of}.L{number}.realpower: {number}00\n" for number in (1, 2, 3))
+    assert nut.parse(nut.variables(told(phases))) == Reading(600.0)
+    one = phases.splitlines()[0]
+    with pytest.raises(Fault, match="neither"):
+        nut.parse(nut.variables(told(one)))
+
+
+def test_three_phases_of_0_w_leave_the_load_in_percent() -> None:
+    phases = "".join(f"output.L{number}.realpower: 0\n" for number in (1, 2, 3))
+    assert nut.parse(nut.variables(told(phases + UPS))) == Reading(97.5)
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        # nut-ddl: PowerWalker VI 650 SH, Grafenthal PR-3000-HS
+        ("ups.realpower: 0\nups.load: 24\n", "0 W while ups.load is 24"),
+        ("output.realpower: 0.00\nups.load: 9.00\n", "0 W while ups.load is 9"),
+        # Liebert GXT2-3000, HP RT3000 G2 (its nominal power), Riello Sentinel SDL (a tenth)
+        ("ups.realpower: 0\noutput.voltage: 230.4\noutput.current: 0.8\n", "contradict|wrong"),
+        ("ups.realpower: 3000\noutput.voltage: 223\noutput.current: 0.2\n", "44.6 VA"),
+        ("output.realpower: 16.8\nups.power: 168.0\n", "168"),
+        # UPSonic IRT1000, CyberPower CP1500 with an old driver, Powerware 9355
+        ("ups.realpower.nominal: 900\nups.load: 562020.0\n", "562020"),
+        (
+            "ups.realpower.nominal: 388\nups.load: 13\nups.model: CP 1500C\n"
+            "driver.version.data: CyberPower HID 0.3\n",
+            "388.0 W, which is too little",
+        ),
+        ("ups.realpower.nominal: 2400\nups.power.nominal: 8000\nups.load: 2\n", "too little"),
+        ("output.realpower.nominal: 0.00\nups.load: 2\n", "too little"),
+    ],
+)
+def test_a_power_that_cannot_be_right_is_refused(variables: str, words: str) -> None:
+    with pytest.raises(Fault, match=words):
+        nut.parse(nut.variables(told(variables)))
+
+
+def test_a_variable_that_is_named_is_read_unless_it_is_0_w_under_load() -> None:
+    found = nut.variables(told("ups.realpower: 253\noutput.voltage: 124\noutput.current: 0.2\n"))
+    assert nut.parse(found, "ups.realpower") == Reading(253.0)
+    idle = nut.variables(told("ups.realpower: 0\noutlet.1.realpower: 0\nups.load: 24\n"))
+    assert nut.parse(idle, "outlet.1.realpower") == Reading(0.0)
+    with pytest.raises(Fault, match="0 W while"):
+        nut.parse(idle, "ups.realpower")
+
+
+@pytest.mark.parametrize(
+    ("variables", "power_w"),
+    [
+        ("ups.realpower: 0\nups.load: 0\nups.power: 0\n", 0),
+        # APC Smart-UPS 750: a power factor of a third
+        ("ups.realpower: 25.94\nups.power: 77.93\n", 25.94),
+        # Powerware 5130: a voltage that is none
+        ("ups.realpower: 918\noutput.voltage: 3946.0\noutput.current: 4.40\n", 918),
+        ("ups.realpower: 155\noutput.voltage: 218.0\noutput.current: 0.0\n", 155),
+        ("output.realpower.nominal: 480\nups.load: 20\n", 96),
+    ],
+)
+def test_a_power_that_can_be_right_is_read(variables: str, power_w: float) -> None:
+    assert nut.parse(nut.variables(told(variables))) == Reading(pytest.approx(power_w))
 
 
 @given(st.text(max_size=200))
