@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import gzip
+import json
 import os
 import socket
 import subprocess
@@ -345,6 +347,50 @@ def test_a_bmc_that_means_harm_gets_no_further(
     assert words in said
     assert said.isprintable()
     assert len(said) < 500
+
+
+def system(state: str, *kinds: str) -> bytes:
+    target = {"target": "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset"}
+    reset = {**target, "ResetType@Redfish.AllowableValues": kinds}
+    return json.dumps({"PowerState": state, "Actions": {"#ComputerSystem.Reset": reset}}).encode()
+
+
+@needs_redfish
+@pytest.mark.parametrize(
+    ("kinds", "sent"),
+    [
+        (("ForceOff", "ForceOn", "On"), "On"),
+        (("ForceOff", "ForceOn", "PushPowerButton"), "ForceOn"),
+        (("PushPowerButton",), "PushPowerButton"),
+    ],
+)
+def test_a_bmc_without_on_is_asked_for_what_does_the_same(
+    hostile: Callable[..., Hostile], kinds: tuple[str, ...], sent: str
+) -> None:
+    known = hostile(MEMBERS, http(system("Off", *kinds)), http(b""))
+    assert known.wake() == []
+    assert known.seen.endswith(json.dumps({"ResetType": sent}).encode())
+
+
+@needs_redfish
+def test_the_power_button_is_pushed_only_on_a_system_that_is_off(
+    hostile: Callable[..., Hostile],
+) -> None:
+    known = hostile(MEMBERS, http(system("PoweringOn", "PushPowerButton")))
+    [said] = known.wake()
+    assert "PushPowerButton" in said
+    assert b"POST" not in known.seen
+
+
+@needs_redfish
+def test_a_bmc_that_wants_a_slash_at_the_end_and_compresses_is_understood(
+    hostile: Callable[..., Hostile],
+) -> None:
+    slash = http(b"", b"308 Permanent Redirect", b"Location: /redfish/v1/Systems/")
+    packed = http(gzip.compress(system("Off", "On")), b"200 OK", b"Content-Encoding: gzip")
+    known = hostile(slash, MEMBERS, packed, http(b""))
+    assert known.wake() == []
+    assert b"GET /redfish/v1/Systems/ HTTP" in known.seen
 
 
 @needs_redfish

@@ -1,9 +1,11 @@
 """Meters that are asked by HTTP. Answers are from public documentation, named beside each."""
 
+import gzip
 import json
 import re
 import socket
 import threading
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -170,6 +172,93 @@ def test_redfish_power_of_a_chassis_or_environment_metrics() -> None:
 def test_redfish_null_while_the_server_is_off_is_not_zero() -> None:
     assert "null" in str(refused("redfish", ok(POWER.replace(b"150", b"null"))))
     assert ask("redfish", ok(POWER.replace(b"150", b"0"))) == Reading(0)
+
+
+def power(*controls: dict[str, Any]) -> Fault | Reading:
+    return ask("redfish", ok(json.dumps({"PowerControl": controls}).encode()))
+
+
+def test_redfish_of_a_part_before_the_whole_is_not_the_server() -> None:
+    whole = {"Name": "Server Power Control", "PowerConsumedWatts": 150}
+    for about in (
+        {"Name": "CPU Sub-system Power"},
+        {"Name": "Power 1", "PhysicalContext": "CPU"},
+        {"Name": "Power 1", "RelatedItem": [{"@odata.id": "/redfish/v1/Systems/1/Processors/1"}]},
+        {"Name": "Memory Power Control"},
+    ):
+        part = {"PowerConsumedWatts": 37, **about}
+        assert power(part, whole) == Reading(150), part
+        assert power(whole, part) == Reading(150), part
+        said = str(power(part))
+        assert "parts only" in said, said
+    # The whole of Supermicro's X10, which relates it to a processor
+    place = [{"@odata.id": "/redfish/v1/Systems/1/Processors/1"}]
+    named = {"Name": "System Power Control", "PowerConsumedWatts": 91, "RelatedItem": place}
+    assert power(named) == Reading(91)
+    assert power({"PowerConsumedWatts": 565}) == Reading(565)
+    assert power({"Name": "Chassis", "PhysicalContext": "Chassis", **named}) == Reading(91)
+    assert power({**whole, "PowerConsumedWatts": None}, whole) == Reading(150)
+
+
+def test_a_bmc_whose_maximum_is_0_w_does_not_measure() -> None:
+    said = power({"PowerConsumedWatts": 0, "PowerMetrics": {"MaxConsumedWatts": 0}})
+    assert "does not measure" in str(said)
+    idle = {"PowerConsumedWatts": 0, "PowerMetrics": {"MaxConsumedWatts": 276}}
+    assert power(idle) == Reading(0)
+
+
+def test_redfish_energy_in_joules_or_a_bare_power() -> None:
+    joules = METRICS.replace(b'"EnergykWh"', b'"EnergyJoules"')
+    assert ask("redfish", ok(joules)) == Reading(374, counter_j=325675)
+    assert ask("redfish", ok(b'{"PowerWatts": 374.5}')) == Reading(374.5)
+    assert "null" in str(refused("redfish", ok(b'{"PowerWatts": {"Reading": null}}')))
+
+
+def packed(body: bytes, coding: bytes, name: bytes | None = None) -> bytes:
+    how = {b"gzip": gzip.compress, b"deflate": zlib.compress}[coding]
+    said = b"\r\nContent-Encoding: %s\r\n" % (name or coding)
+    return ok(how(body)).replace(b"\r\n", said, 1)
+
+
+@device
+def test_a_compressed_answer_is_read(name: str) -> None:
+    body = DEVICES[name][0]
+    for coding in (b"gzip", b"deflate"):
+        assert isinstance(ask(name, packed(body, coding)), Reading), coding
+    assert isinstance(ask(name, packed(body, b"gzip", b"GZip")), Reading)
+
+
+@device
+def test_a_compressed_answer_that_swells_or_cannot_be_unpacked_is_refused(name: str) -> None:
+    assert refused(name, packed(b" " * (1 << 24), b"gzip")).kind == "huge"
+    for answer in (
+        packed(DEVICES[name][0], b"gzip").replace(b"\x1f\x8b", b"\x1f\x8c"),
+        packed(DEVICES[name][0], b"gzip", b"br"),
+    ):
+        assert "compressed" in str(refused(name, answer))
+    half = gzip.compress(DEVICES[name][0])[:40]
+    cut = ok(half).replace(b"\r\n", b"\r\nContent-Encoding: gzip\r\n", 1)
+    assert "compressed" in str(refused(name, cut))
+
+
+def moved(to: bytes) -> bytes:
+    return b"HTTP/1.1 308 X\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n" % to
+
+
+def test_a_redirect_to_the_same_path_with_a_slash_is_followed_once() -> None:
+    path = b"/redfish/v1/Chassis/1/Power/"
+    for to in (path, b"https://127.0.0.1" + path):
+
+        def respond(head: bytes, to: bytes = to) -> bytes:
+            return ok(POWER) if b"GET " + path + b" " in head else moved(to)
+
+        assert asked_of("redfish", respond) == Reading(150), to
+    assert "308" in str(asked_of("redfish", lambda _: moved(path)))
+
+
+def test_a_redirect_to_another_path_or_host_is_told() -> None:
+    for to in (b"/redfish/v1/Chassis/2/Power/", b"https://192.0.2.1/redfish/v1/Chassis/1/Power/"):
+        assert "308" in str(refused("redfish", moved(to)))
 
 
 def test_a_password_is_sent_to_redfish(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_what_ipmitool_cannot_mean_is_refused() -> None:
         (IPMITOOL.replace("215", "2_1"), "not_a_number"),
         (IPMITOOL.replace("215", "1e999"), "not_a_number"),
         ("\x00\xff" * 99, "format"),
+        (IPMITOOL.replace("215", "65535"), "format"),
     ):
         with pytest.raises(Fault) as caught:
             ipmi.parse(text)

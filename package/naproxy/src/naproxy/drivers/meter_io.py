@@ -23,7 +23,7 @@ from serial import Serial
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
-from naproxy.drivers import secret
+from naproxy.drivers import pinned, secret
 from naproxy.drivers.digest import Digest
 from naproxy.drivers.meter import Fault, Reading, Readings
 from naproxy.drivers.pinned import Exchange, PinnedConnection, RefusedError
@@ -217,7 +217,7 @@ async def speaker(argv: Sequence[str]) -> AsyncIterator[Port]:
 
 @dataclass(frozen=True)
 class Web:
-    """A device that answers HTTP. No proxy of the environment; redirects are not followed.
+    """A device that answers HTTP: see naproxy/drivers/pinned.py.
 
     With a `fingerprint` (SHA-256 of its certificate, hexadecimal) that certificate and no
     other is trusted; without one, `tls` wants one that the system trusts.
@@ -253,6 +253,10 @@ class Web:
 
     def _get(self, exchange: Exchange, path: str) -> bytes:
         response = self._ask(exchange, path)
+        if slashed := pinned.with_slash(response, path, self.host):
+            exchange.connection.close()
+            path = slashed
+            response = self._ask(exchange, path)
         if response.status == HTTPStatus.UNAUTHORIZED and self.login:
             self.login.challenged(response.headers.get("WWW-Authenticate", ""))
             exchange.connection.close()
@@ -263,7 +267,7 @@ class Web:
             # What follows the path may be a password.
             asked, status = path.partition("?")[0], response.status
             raise Fault("refused", "meter.status", host=self.host, status=status, path=asked)
-        body = response.read(MOST_BYTES + 1)
+        body = pinned.read(response, MOST_BYTES + 1)
         if len(body) > MOST_BYTES:
             raise Fault("huge", "meter.sent_much", host=self.host, high=MOST_BYTES)
         if response.length:

@@ -1,7 +1,7 @@
 """HTTP to devices: in a thread that ends in time, and HTTPS by a pinned certificate.
 
-What BMCs and meters sign, they sign themselves. No proxy of the environment is used, no redirect
-is followed, nothing is unpacked.
+What BMCs and meters sign, they sign themselves. No proxy of the environment is used, and no
+redirect is followed except to the same path with a slash at its end.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import contextlib
 import json
 import socket
 import ssl
+import zlib
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 from naproxy import __version__
 from naproxy.core import processes as program
@@ -23,6 +25,7 @@ from naproxy.core.schema import fits
 
 _T = TypeVar("_T")
 _MOST_BYTES: Final = 1 << 20
+_REDIRECTS: Final = (301, 302, 307, 308)
 
 is_fingerprint: Final = fits(
     r"(?i:[0-9a-f]{64}|[0-9a-f]{2}(:[0-9a-f]{2}){31})", Reason("config.fingerprint")
@@ -95,9 +98,43 @@ class Exchange:
             return work()
 
 
+def with_slash(response: HTTPResponse, path: str, host: str) -> str | None:
+    """Return the path with a slash at its end if the answer redirects there, on the same host.
+
+    HPE's BMCs redirect a client so that leaves the slash out.
+    """
+    if response.status not in _REDIRECTS:
+        return None
+    to = urlsplit(response.headers.get("Location", ""))
+    asked, mark, query = path.partition("?")
+    same = not to.netloc or to.hostname == host.casefold()
+    return f"{asked}/{mark}{query}" if same and to.path == f"{asked}/" else None
+
+
+def read(response: HTTPResponse, most: int) -> bytes:
+    """Return the rest of an answer, at most so many bytes, unpacked if it is compressed.
+
+    Some BMCs compress whatever they are asked for. WrongError if it cannot be unpacked.
+    """
+    data = response.read(most)
+    coding = response.headers.get("Content-Encoding", "identity").strip().casefold()
+    if coding in ("gzip", "x-gzip", "deflate") and data:
+        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # sees whether it is gzip or zlib
+        try:
+            unpacked = unpacker.decompress(data, most)
+        except zlib.error:
+            raise WrongError("driver.not_unpacked", coding=coding) from None
+        if len(unpacked) < most and not unpacker.eof:
+            raise WrongError("driver.not_unpacked", coding=coding)
+        return unpacked
+    if coding != "identity" and data:
+        raise WrongError("driver.not_unpacked", coding=program.words(coding))
+    return data
+
+
 def body(response: HTTPResponse) -> bytes:
     """Return the rest of an answer; WrongError if that is too long."""
-    data = response.read(_MOST_BYTES + 1)
+    data = read(response, _MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise WrongError("driver.long_answer", high=_MOST_BYTES)
     return data

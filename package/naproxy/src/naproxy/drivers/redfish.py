@@ -22,6 +22,10 @@ from naproxy.drivers.openssh import is_place, is_user
 
 _SYSTEMS: Final = "/redfish/v1/Systems"
 _RESET: Final = "#ComputerSystem.Reset"
+_SAME: Final = {"On": ("On", "ForceOn", "PushPowerButton")}
+"""What does the same to a system that is off, in the order of preference."""
+_IF_OFF: Final = "PushPowerButton"
+"""Would shut a running system down."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +91,14 @@ class _Session:
             raise WrongError("bmc.already", state=state)
         action = pinned.as_object(pinned.as_object(system.get("Actions")).get(_RESET))
         offered = action.get("ResetType@Redfish.AllowableValues")
-        if isinstance(offered, list) and kind not in offered:
-            names = program.words(", ".join(map(str, offered)))
-            raise WrongError("bmc.not_offered", kind=kind, names=names)
+        if isinstance(offered, list):
+            kinds = [each for each in _SAME.get(kind, (kind,)) if each in offered]
+            if state != "Off":
+                kinds = [each for each in kinds if each != _IF_OFF]
+            if not kinds:
+                names = program.words(", ".join(map(str, offered)))
+                raise WrongError("bmc.not_offered", kind=kind, names=names)
+            kind = kinds[0]
         self._ask("POST", _path(action.get("target")), {"ResetType": kind})
         return Reason("bmc.taken", kind=kind, state=state)
 
@@ -110,8 +119,12 @@ class _Session:
 
     def _ask(self, method: str, path: str, form: dict[str, str] | None = None) -> dict[str, Any]:
         headers = {**self._headers, **({"Content-Type": "application/json"} if form else {})}
-        response = self._exchange.ask(method, path, headers, json.dumps(form) if form else None)
+        text = json.dumps(form) if form else None
+        response = self._exchange.ask(method, path, headers, text)
         data = pinned.body(response)
+        if slashed := pinned.with_slash(response, path, self._settings.host):
+            response = self._exchange.ask(method, slashed, headers, text)
+            data = pinned.body(response)
         if response.status == HTTPStatus.UNAUTHORIZED:
             raise WrongError("bmc.login")
         if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:

@@ -16,6 +16,8 @@ from naproxy.drivers.meter_io import tool
 from naproxy.drivers.needs import Needs
 
 _POWER: Final = re.compile(r"^\s*Instantaneous power reading\s*:\s*(\S+)\s+Watts\s*$", re.M)
+_NOT_AVAILABLE: Final = 0xFFFF
+"""Sixteen bits, all set: BMCs that cannot measure at present."""
 _STATE: Final = re.compile(r"^\s*Power reading state is\s*:\s*(.*?)\s*$", re.M)
 
 
@@ -80,6 +82,8 @@ def parse(text: str) -> meter.Reading:
     if len(state) != 1:
         raise meter.Fault("cut", "meter.part_of_answer", program="ipmitool")
     power_w = meter.number(powers[0], meter.ITS_POWER)
+    if power_w == _NOT_AVAILABLE:
+        raise meter.Fault("format", "meter.not_available")
     # OpenBMC says deactivated of readings that are good (its issue 3257): only 0 is doubted.
     if state != ["activated"] and power_w == 0:
         raise meter.Fault("format", "meter.deactivated", state=state[0])

@@ -207,7 +207,7 @@ def _check_apparent(found: Mapping[str, str], name: str, power_w: float) -> None
     product = voltage * current if voltage and current and low <= voltage <= high else None
     for what, apparent_va in (
         ("ups.power", _optional(found, "ups.power")),
-        ("output.voltage × output.current", product),
+        ("output.voltage * output.current", product),
     ):
         # 0 is what drivers report that know none.
         if not apparent_va or apparent_va <= 0:

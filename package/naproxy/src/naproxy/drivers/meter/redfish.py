@@ -1,11 +1,12 @@
 """A server's management controller by Redfish: HTTPS and JSON.
 
 DMTF DSP2046: `Power` of a chassis (PowerControl, PowerConsumedWatts), or its newer
-`EnvironmentMetrics` (PowerWatts, EnergykWh). Which of the two is seen by the answer.
+`EnvironmentMetrics` (PowerWatts, EnergyJoules, EnergykWh). Which of the two is seen by the answer.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -17,6 +18,13 @@ from naproxy.drivers.pinned import is_fingerprint
 from naproxy.drivers.secret import PASSWORD
 
 JOULES_A_KWH: Final = 3.6e6
+_WHOLE_CONTEXTS: Final = frozenset({"Chassis", "PowerSubsystem", "PowerSupply", "Rack", "Board"})
+_PART: Final = re.compile(
+    r"\b(?:cpu|processor|memory|dimm|dram|gpu|accelerator|fans?|disks?|drives?|storage|pcie|nic|hdd)",
+    re.IGNORECASE,
+)
+_SYSTEM: Final = re.compile(r"system|server|chassis|node|total|input", re.IGNORECASE)
+_PART_PLACE: Final = re.compile(r"/(?:Processors|Memory|Storage|Fans|Drives|PCIeDevices)(?:/|$)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +82,62 @@ class Driver(meter.PolledDriver[Settings]):
 
 def parse(said: Mapping[str, Any]) -> meter.Reading:
     """Return the reading in a Power or an EnvironmentMetrics resource."""
-    control = said.get("PowerControl")
-    if isinstance(control, list) and control and isinstance(control[0], Mapping):
-        # The first is the whole chassis, by the specification; others are parts of it.
-        return meter.Reading(_power(control[0].get("PowerConsumedWatts")))
+    controls = said.get("PowerControl")
+    if isinstance(controls, list) and controls:
+        return meter.Reading(_whole([each for each in controls if isinstance(each, Mapping)]))
     power = said.get("PowerWatts")
-    if isinstance(power, Mapping):
-        energy = said.get("EnergykWh")
-        total = energy.get("Reading") if isinstance(energy, Mapping) else None
-        counter_j = None if total is None else meter.number(total, meter.ITS_COUNTER) * JOULES_A_KWH
-        return meter.Reading(_power(power.get("Reading")), counter_j=counter_j)
+    if power is not None:
+        return meter.Reading(_power(_reading(power)), counter_j=_counter_j(said))
     raise meter.Fault("format", "meter.redfish_no_power")
+
+
+def _whole(controls: list[Mapping[str, Any]]) -> float:
+    """Return the power of the chassis; Power lists parts of it too, some BMCs before it."""
+    whole = [each for each in controls if not _is_part(each)]
+    if not whole:
+        names = ", ".join(str(each.get("Name")) for each in controls)
+        raise meter.Fault("format", "meter.redfish_parts", shown=meter.shown(names))
+    found = next((each for each in whole if each.get("PowerConsumedWatts") is not None), whole[0])
+    power_w = _power(found.get("PowerConsumedWatts"))
+    metrics = found.get("PowerMetrics")
+    most = metrics.get("MaxConsumedWatts") if isinstance(metrics, Mapping) else None
+    # The BMC itself draws power, so one whose maximum is 0 W does not measure.
+    if power_w == 0 and not isinstance(most, bool) and most == 0:
+        raise meter.Fault("format", "meter.redfish_unmeasured")
+    return power_w
+
+
+def _is_part(control: Mapping[str, Any]) -> bool:
+    context, name = control.get("PhysicalContext"), str(control.get("Name") or "")
+    if isinstance(context, str):
+        return context not in _WHOLE_CONTEXTS
+    if _PART.search(name):
+        return True
+    # Supermicro's boards relate the whole system's power to a processor.
+    related = control.get("RelatedItem")
+    places = [
+        str(each.get("@odata.id"))
+        for each in (related if isinstance(related, list) else [])
+        if isinstance(each, Mapping)
+    ]
+    return (
+        bool(places)
+        and all(_PART_PLACE.search(each) for each in places)
+        and not (_SYSTEM.search(name))
+    )
+
+
+def _counter_j(said: Mapping[str, Any]) -> float | None:
+    for key, unit_j in (("EnergyJoules", 1.0), ("EnergykWh", JOULES_A_KWH)):
+        total = _reading(said.get(key))
+        if total is not None:
+            return meter.number(total, meter.ITS_COUNTER) * unit_j
+    return None
+
+
+def _reading(sensor: object) -> object:
+    """Return the reading of a sensor's excerpt, or the bare number that some BMCs send."""
+    return sensor.get("Reading") if isinstance(sensor, Mapping) else sensor
 
 
 def _power(value: object) -> float:
