@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 import time
@@ -44,6 +45,71 @@ def test_the_number_is_where_the_pointer_leads() -> None:
         (b'{"0": {"~1": 7}}', "/0/~01", 7.0),
     ):
         assert grams(answer, pointer) == co2_g, pointer
+
+
+def test_a_unit_beside_the_number_counts() -> None:
+    for unit, value, co2_g in (
+        ("kg/kWh", 0.35, 350.0),
+        ("kgCO2eq/kWh", 0.35, 350.0),
+        ("gCO2eq/kWh", 302, 302.0),
+        ("gCO\u2082/kWh", 302, 302.0),
+        ("g/kWh", 1.5, 1.5),
+        ("kg/MWh", 350, 350.0),
+        ("lbs/MWh", 1000, 453.59237),
+        ("t/MWh", 0.35, 350.0),
+        ("furlongs", 302, 302.0),
+    ):
+        answer = json.dumps({"unit": unit, "value": value}).encode()
+        assert grams(answer, "/value") == pytest.approx(co2_g), unit
+    state = {"state": "0.35", "attributes": {"unit_of_measurement": "kg/kWh"}}
+    assert grams(json.dumps(state).encode(), "/state") == pytest.approx(350)
+    outer = {"unit": "kg CO2/kWh", "data": [{"v": 0.35}]}
+    assert grams(json.dumps(outer).encode(), "/data/0/v") == pytest.approx(350)
+    assert said_of(b'{"unit": "kg/kWh", "v": 300}', "/v") == "co2.out_of_range"
+
+
+def test_a_number_that_may_be_kilograms_is_refused() -> None:
+    for value in ("0.35", "1.2", '"0.411"'):
+        assert said_of(b'{"v": %s}' % value.encode(), "/v") == "co2.kilograms", value
+    for value in ("0", "2", "11"):
+        assert said_of(b'{"v": %s}' % value.encode(), "/v") == float(value)
+
+
+NOW_S = 1_795_875_000.0  # 2026-11-28 14:10 UTC
+
+
+@pytest.mark.parametrize(
+    ("said", "stale"),
+    [
+        # Electricity Maps; the hour that it is for, though it was told just now
+        ({"datetime": "2026-11-28T14:00:00.000Z", "updatedAt": "2026-11-28T13:50:00.000Z"}, False),
+        ({"datetime": "2026-11-26T14:00:00.000Z", "updatedAt": "2026-11-28T13:50:00.000Z"}, True),
+        # Great Britain
+        ({"from": "2026-11-28T14:00Z", "to": "2026-11-28T14:30Z"}, False),
+        ({"from": "2026-11-27T14:00Z", "to": "2026-11-27T14:30Z"}, True),
+        # A forecast for tomorrow
+        ({"datetime": "2026-11-29T14:00:00+00:00"}, True),
+        # Home Assistant: a value may stay the same for long
+        ({"last_updated": "2026-11-20T14:00:00+00:00"}, False),
+        ({"last_reported": "2026-11-20T14:00:00.123456+00:00"}, True),
+        ({"timestamp": 1_795_875_000}, False),
+        ({"timestamp": 1_795_000_000}, True),
+        ({"timestamp": 1_795_875_000_000}, False),
+        ({"time": "soon"}, False),
+    ],
+)
+def test_a_number_of_another_time_is_refused(said: dict[str, Any], stale: bool) -> None:
+    for answer, pointer in (
+        ({"v": 300, **said}, "/v"),
+        ({"data": [{**said, "intensity": {"v": 300}}]}, "/data/0/intensity/v"),
+    ):
+        data = json.dumps(answer).encode()
+        if stale:
+            with pytest.raises(WrongError) as caught:
+                grams(data, pointer, NOW_S)
+            assert caught.value.reason.code == "co2.other_time"
+        else:
+            assert grams(data, pointer, NOW_S) == 300
 
 
 def test_what_is_no_such_number_is_refused() -> None:

@@ -85,6 +85,7 @@ def test_a_shelly_is_asked_as_its_documentation_says() -> None:
         ("emeter", b"GET /emeter/1 "),
         ("switch", b"GET /rpc/Switch.GetStatus?id=1 "),
         ("pm1", b"GET /rpc/PM1.GetStatus?id=1 "),
+        ("em1", b"GET /rpc/EM1.GetStatus?id=1 "),
     ):
 
         def respond(head: bytes, path: bytes = path) -> bytes:
@@ -93,6 +94,43 @@ def test_a_shelly_is_asked_as_its_documentation_says() -> None:
         item = asked_of("shelly", respond, component=component, channel=1)
         assert isinstance(item, Reading), component
         assert item.power_w == 8.9
+
+
+# https://github.com/Jan200101/ShellyPy/issues/20, a Shelly Pro EM
+EM1 = b"""{"id": 1, "current": 2.598, "voltage": 234.9, "act_power": 501.8, "aprt_power": 612.4,
+"pf": 0.84, "freq": 50, "calibration": "factory"}"""
+# https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/EM/, a Shelly Pro 3EM
+EM = {
+    **{"id": 0, "a_current": 4.029, "a_voltage": 236.1, "a_act_power": 951.2},
+    **{"b_current": 4.027, "b_voltage": 236.201, "b_act_power": -951.1},
+    **{"c_current": 3.03, "c_voltage": 236.402, "c_act_power": 715.4, "n_current": None},
+    **{"total_current": 11.083, "total_act_power": 2484.782, "total_aprt_power": 2486.7},
+}
+
+
+def em(channel: int, **changes: Any) -> Fault | Reading:
+    def respond(head: bytes) -> bytes:
+        assert head.startswith(b"GET /rpc/EM.GetStatus?id=0 "), head
+        return ok(json.dumps({**EM, **changes}).encode())
+
+    return asked_of("shelly", respond, component="em", channel=channel)
+
+
+def test_a_clamp_of_an_energy_meter_is_read() -> None:
+    assert ask("shelly", ok(EM1), component="em1", channel=1) == Reading(501.8)
+    broken = EM1.replace(b'"id": 1', b'"id": 1, "errors": ["power_meter_failure"]')
+    assert "not valid" in str(refused("shelly", ok(broken), component="em1"))
+
+
+def test_three_phases_together_or_one_of_them_are_read() -> None:
+    assert em(0) == Reading(2484.782)
+    assert em(1) == Reading(951.2)
+    assert em(3) == Reading(715.4)
+    assert "3 channels" in str(em(4))
+    assert "power" in str(em(0, total_act_power=None))
+    broken = {"b_errors": ["power_meter_failure"]}
+    assert "not valid" in str(em(0, **broken))
+    assert em(1, **broken) == Reading(951.2)
 
 
 def _locked(nonces: list[str], asked: list[bytes]) -> Callable[[bytes], bytes]:
@@ -156,6 +194,9 @@ def test_one_of_several_channels_of_tasmota() -> None:
     several = STATUS_8.replace(b'"Power": 27', b'"Power": [27, 3.5]')
     assert ask("tasmota", ok(several), channel=1) == Reading(3.5)
     assert "2 channels" in str(refused("tasmota", ok(several), channel=2))
+    counted = several.replace(b'"Total": 3.185', b'"Total": [3.1, 0.085]')
+    assert ask("tasmota", ok(counted), channel=1) == Reading(3.5, counter_j=0.085 * 3.6e6)
+    assert "1 channel" in str(refused("tasmota", ok(STATUS_8), channel=1))
 
 
 def test_tasmota_wants_a_password() -> None:

@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ def ask(job: Mapping[str, str]) -> dict[str, Any]:
     """Return `co2_g` of a kilowatt-hour, or the problem: as JSON."""
     try:
         with at_most(_FETCH_S, signal.ITIMER_REAL):
-            return {"co2_g": grams(_fetched(job), job["value"]), "problem": None}
+            return {"co2_g": grams(_fetched(job), job["value"], time.time()), "problem": None}
     except WrongError as error:
         problem = error.reason
     except TooLongError:

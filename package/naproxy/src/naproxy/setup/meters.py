@@ -99,7 +99,7 @@ async def plugs(
 
 def _shelly(address: str, name: str, said: Mapping[str, Any]) -> Iterator[Candidate]:
     shown = f"{name} ({said['model']})"
-    components = ("meter", "emeter") if said["gen"] == 1 else ("switch", "pm1")
+    components = ("meter", "emeter") if said["gen"] == 1 else ("switch", "pm1", "em1", "em")
     for component in components:
         keys = {"host": address, "component": component}
         yield Candidate("shelly", shown, keys, needs_password=bool(said["auth"]))

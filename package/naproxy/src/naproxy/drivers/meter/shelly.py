@@ -1,8 +1,9 @@
 """Shelly plugs and relays that meter, by HTTP in the local network.
 
 Gen1: `/meter/N`, https://shelly-api-docs.shelly.cloud/gen1/#shelly-plug-plugs. Gen2 and
-later: `/rpc/Switch.GetStatus`, or `/rpc/PM1.GetStatus` of those without a relay; a password
-of theirs by https://shelly-api-docs.shelly.cloud/gen2/General/Authentication/.
+later: `/rpc/Switch.GetStatus`, or `/rpc/PM1.GetStatus` of those without a relay; of the energy
+meters `/rpc/EM1.GetStatus` for one of several clamps, `/rpc/EM.GetStatus` for three phases. A
+password of theirs by https://shelly-api-docs.shelly.cloud/gen2/General/Authentication/.
 """
 
 from __future__ import annotations
@@ -30,11 +31,17 @@ class Settings(meter.PolledSettings):
     driver: str = option("shelly: a Shelly plug or relay, first or later generation", "shelly")
     host: str = option("Its address or host name", check=meter.is_host_or_address)
     port: int = option("Its port for HTTP", 80, low=1, high=65535)
-    channel: int = option("Its channel, from 0", 0, low=0, high=7)
+    channel: int = option(
+        "Its channel, from 0; with em 0 is all three phases, 1 to 3 is one of them",
+        0,
+        low=0,
+        high=7,
+    )
     component: str = option(
-        "Which part of it measures; the first generation has meter",
+        "Which part of it measures; the first generation has meter and emeter, energy meters of"
+        " later ones em1 or em",
         "switch",
-        choices=("meter", "emeter", "switch", "pm1"),
+        choices=("meter", "emeter", "switch", "pm1", "em1", "em"),
     )
     user: str = option(
         "User; empty: none, or admin with the later generations, which know no other user",
@@ -51,7 +58,11 @@ _PATHS = {
     "emeter": "/emeter/{}",
     "switch": "/rpc/Switch.GetStatus?id={}",
     "pm1": "/rpc/PM1.GetStatus?id={}",
+    "em1": "/rpc/EM1.GetStatus?id={}",
+    "em": "/rpc/EM.GetStatus?id=0",
 }
+_PHASES = "abc"
+_BROKEN = "power_meter_failure"
 
 
 class Driver(meter.PolledDriver[Settings]):
@@ -74,11 +85,16 @@ class Driver(meter.PolledDriver[Settings]):
             )
             web = replace(web, login=self._login)
         path = _PATHS[settings.component].format(settings.channel)
-        return parse(meter.json_object(await web.get(path)))
+        return parse(meter.json_object(await web.get(path)), settings.channel)
 
 
-def parse(said: Mapping[str, Any]) -> meter.Reading:
-    """Return the reading in an answer of either generation."""
+def parse(said: Mapping[str, Any], channel: int = 0) -> meter.Reading:
+    """Return the reading in an answer of either generation; `channel` counts in three phases."""
+    if "total_act_power" in said:
+        return _phases(said, channel)
+    _check(said.get("errors"))
+    if "act_power" in said:
+        return _reading(said["act_power"], None, JOULES_A_WATT_HOUR)
     if "apower" in said:
         energy = said.get("aenergy")
         counter = energy.get("total") if isinstance(energy, Mapping) else None
@@ -90,6 +106,20 @@ def parse(said: Mapping[str, Any]) -> meter.Reading:
         unit_j = JOULES_A_WATT_HOUR if "voltage" in said else JOULES_A_WATT_MINUTE
         return _reading(said["power"], said.get("total"), unit_j)
     raise meter.Fault("format", "meter.no_power")
+
+
+def _phases(said: Mapping[str, Any], channel: int) -> meter.Reading:
+    if channel > len(_PHASES):
+        raise meter.Fault("format", "meter.no_channel", number=len(_PHASES), channel=channel)
+    for phase in _PHASES if channel == 0 else _PHASES[channel - 1]:
+        _check(said.get(f"{phase}_errors"))
+    name = "total_act_power" if channel == 0 else f"{_PHASES[channel - 1]}_act_power"
+    return _reading(said.get(name), None, JOULES_A_WATT_HOUR)
+
+
+def _check(errors: object) -> None:
+    if isinstance(errors, list) and _BROKEN in errors:
+        raise meter.Fault("format", "meter.not_valid")
 
 
 def _reading(power: object, counter: object, unit_j: float) -> meter.Reading:

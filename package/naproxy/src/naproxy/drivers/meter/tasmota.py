@@ -57,9 +57,12 @@ def parse(said: Mapping[str, Any], channel: int) -> meter.Reading:
     energy = sensors.get("ENERGY") if isinstance(sensors, Mapping) else None
     if not isinstance(energy, Mapping):
         raise meter.Fault("format", "meter.no_energy")
-    # Total is for all channels together; of several it tells nothing of one.
-    several = isinstance(energy.get("Power"), list)
-    total = None if several else energy.get("Total")
+    # A Total that is one number is for all channels together.
+    several, total = isinstance(energy.get("Power"), list), energy.get("Total")
+    if several != isinstance(total, list):
+        total = None
+    elif several:
+        total = _one(total, channel)
     counter_j = None if total is None else meter.number(total, meter.ITS_COUNTER) * JOULES_A_KWH
     return meter.Reading(
         meter.number(_one(energy.get("Power"), channel), meter.ITS_POWER), counter_j=counter_j
@@ -68,7 +71,7 @@ def parse(said: Mapping[str, Any], channel: int) -> meter.Reading:
 
 def _one(values: object, channel: int) -> object:
     if not isinstance(values, list):
-        return values
+        values = [values]
     if channel >= len(values):
         raise meter.Fault("format", "meter.no_channel", number=len(values), channel=channel)
     return values[channel]
