@@ -146,6 +146,9 @@ interface Log {
 	requests: Record<string, number>;
 	verdict: Loose | null;
 	problems: { words: string }[];
+	/** Why no advice can be given, and how the log was read; an older result has neither. */
+	doubts?: { words: string }[];
+	understood?: { words: string }[];
 	not_understood: { line: number; text: string }[];
 	rows: Loose[];
 	/** Hour since 1970, people, robots. */

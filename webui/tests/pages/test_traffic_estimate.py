@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -37,7 +38,9 @@ ASKED = Question(43.3, 1.6, 5, 5, 0.01, 1)
 
 def line(t_s: int, path: str = "/") -> str:
     when = datetime.fromtimestamp(START_S + t_s, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
-    return f'192.0.2.1 - - [{when}] "GET {path} HTTP/1.1" 200 100 "-" "Mozilla/5.0"\n'
+    return (
+        f'192.0.2.{t_s // 1800 % 50} - - [{when}] "GET {path} HTTP/1.1" 200 100 "-" "Mozilla/5.0"\n'
+    )
 
 
 LOG = "".join(line(t, f"/{t}") for t in range(0, 4 * 86400, 1800)).encode()
@@ -122,6 +125,30 @@ def test_what_is_no_whole_log_is_said_in_a_result(client: FlaskClient) -> None:
     assert said["log.empty"] == "The file holds no request. Is it an access log?"
     assert no_log["from_s"] is None
     assert "log.cut" in [p["code"] for p in cut_off["problems"]]
+
+
+def test_a_log_in_doubt_has_a_result_without_a_verdict(client: FlaskClient) -> None:
+    common = "".join(text.split(' "-"')[0] + "\n" for text in LOG.decode().splitlines())
+    ask(client, sent(client, common.encode()))
+    [log] = result(client)["logs"]
+    assert log["verdict"] is None
+    assert [each["words"] for each in log["doubts"]] == [
+        "The log has no user agents, so the box cannot tell robots from people."
+    ]
+    assert log["understood"][0]["words"] == "common; client in field 1; 192 lines"
+
+
+def test_a_compressed_log_of_iis_is_estimated(client: FlaskClient) -> None:
+    head = "#Fields: date time c-ip cs-method cs-uri-stem sc-status cs(User-Agent)\r\n"
+    lines = (
+        f"{datetime.fromtimestamp(START_S + t_s, UTC):%Y-%m-%d %H:%M:%S} 192.0.2.{t_s // 1800 % 50}"
+        f" GET /{t_s} 200 Mozilla/5.0+(X11)\r\n"
+        for t_s in range(0, 4 * 86400, 1800)
+    )
+    ask(client, sent(client, lzma.compress((head + "".join(lines)).encode()), "u_ex231120.log.xz"))
+    [log] = result(client)["logs"]
+    assert log["verdict"]["buy"] is True
+    assert log["understood"][0]["words"].startswith("IIS (W3C); client in c-ip")
 
 
 def test_what_makes_no_sense_is_refused(client: FlaskClient) -> None:

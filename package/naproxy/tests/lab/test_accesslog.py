@@ -156,7 +156,7 @@ def test_damaged_gzip_gives_what_was_readable_and_says_so(tmp_path: Path) -> Non
         path.write_bytes(damaged)
         log = Log([path])
         assert bool(list(log)) == readable
-        assert log.malformed == {"the gzip file is damaged or cut here": 1}
+        assert log.malformed == {"the file is damaged or cut here": 1}
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

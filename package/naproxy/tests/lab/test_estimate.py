@@ -14,6 +14,7 @@ import pytest
 from naproxy.cli import __main__ as cli
 from naproxy.lab.estimate import estimate
 from naproxy.lab.estimate.lineup import POLICIES, Choice, Promise, Row, Server, compare
+from naproxy.lab.estimate.verdict import NO_VERDICT
 
 START_S = 1_700_438_400  # a Monday
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0"
@@ -78,6 +79,14 @@ def estimated(*args: str, jobs: int = 1) -> Said:
 def good(*args: str, jobs: int = 1) -> Said:
     said = estimated(*args, jobs=jobs)
     assert said.status == 0, said.err
+    return said
+
+
+def doubtful(*args: str) -> Said:
+    """Run the command on a log that is too doubtful for a verdict."""
+    said = estimated(*args)
+    assert said.status == NO_VERDICT, said
+    assert "uy it" not in said.out
     return said
 
 
@@ -150,9 +159,12 @@ def test_the_table_gives_advice(told: Told) -> None:
 
 
 def two_days(path: Path, first_s: int, second_s: int) -> str:
-    """Somebody else every `first_s` seconds on the first day, every `second_s` on the second."""
+    """A request every `first_s` seconds on the first day, every `second_s` on the second.
+
+    Each visitor sends two.
+    """
     times = [*range(0, 86400, first_s), *range(86400, 2 * 86400, second_s)]
-    lines = [line(t, host=f"192.0.{n // 250}.{n % 250}") for n, t in enumerate(times)]
+    lines = [line(t, host=f"192.0.{n // 500}.{n // 2 % 250}") for n, t in enumerate(times)]
     return write(path, lines)
 
 
@@ -172,7 +184,9 @@ def test_the_promise_is_asked_for_from_the_second_day_on(
 
 
 def test_a_busy_site_is_told_not_to_buy(tmp_path: Path) -> None:
-    busy = write(tmp_path / "busy.log", [line(t, f"/{t}") for t in range(0, 2 * 86400, 40)])
+    times = range(0, 2 * 86400, 40)
+    lines = [line(t, f"/{t}", host=f"192.0.2.{t // 40 % 200}") for t in times]
+    busy = write(tmp_path / "busy.log", lines)
     out = good(busy, "--policy", "teacher", "--policy", "timeout-5m").out
     assert "Do not buy it" in out
     assert "leave too few pauses" in out
@@ -181,14 +195,14 @@ def test_a_busy_site_is_told_not_to_buy(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_trusted_is_reported(tmp_path: Path) -> None:
     odd = write(tmp_path / "odd.log", [line(90_000), line(10), line(20)])
     said = good(odd)
-    assert "odd: The clock was set back 1 times" in said.err
+    assert "odd: Parts of the log overlap: the time steps back 1 times" in said.err
     assert "read above why this log may mislead" in said.out
 
 
-def test_an_empty_log_is_no_reason_to_buy(tmp_path: Path) -> None:
-    said = good(write(tmp_path / "empty.log", []))
+def test_an_empty_log_gets_no_verdict(tmp_path: Path) -> None:
+    said = doubtful(write(tmp_path / "empty.log", []))
     assert "The file holds no request" in said.err
-    assert "Do not buy it" in said.out
+    assert "No verdict: The file holds no request" in said.out
 
 
 def test_rotated_files_are_one_log_in_whatever_order(tmp_path: Path) -> None:
@@ -316,13 +330,18 @@ def test_the_summary_has_what_the_page_asks_the_promise_of(tmp_path: Path) -> No
 def test_the_summary_says_what_is_wrong_with_a_log(tmp_path: Path) -> None:
     odd = write(tmp_path / "odd.log", [line(90_000), line(10), "<b>what</b>\n"])
     found = summary(tmp_path, odd)
-    assert [p["code"] for p in found["problems"]] == ["log.short", "log.back", "log.malformed"]
+    assert [p["code"] for p in found["problems"]] == ["log.short", "log.overlap", "log.malformed"]
     assert found["problems"][1]["params"] == {"count": 1, "most_s": 89_990}
+    assert found["understood"][0]["code"] == "log.read_skipped"
     assert found["not_understood"] == [{"line": 3, "text": "<b>what</b>"}]
 
 
 def test_a_file_that_is_no_log_has_a_summary_without_figures(tmp_path: Path) -> None:
-    found = summary(tmp_path, write(tmp_path / "photo.jpg", ["\xff\xd8\xff\x00\n"] * 3))
+    photo = write(tmp_path / "photo.jpg", ["\xff\xd8\xff\x00\n"] * 3)
+    doubtful(photo, "--summary", str(tmp_path / "summary.json"))
+    [found] = json.loads((tmp_path / "summary.json").read_text("utf-8"))
+    assert found["verdict"] is None
+    assert [d["code"] for d in found["doubts"]] == ["log.empty", "log.malformed"]
     assert [p["code"] for p in found["problems"]] == ["log.empty", "log.malformed"]
     assert found["from_s"] is None
     assert found["hours"] == []
@@ -332,7 +351,8 @@ def test_a_file_that_is_no_log_has_a_summary_without_figures(tmp_path: Path) -> 
 def test_progress_for_programs_grows_from_reading_to_comparing(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], jobs: int
 ) -> None:
-    many = write(tmp_path / "many.log.gz", [line(t, f"/{t}") for t in range(0, 90_000, 10)])
+    lines = [line(t, f"/{t}", host=f"192.0.2.{t // 10 % 200}") for t in range(0, 90_000, 10)]
+    many = write(tmp_path / "many.log.gz", lines)
     args = ["--policy", "thesis", "--policy", "timeout-5m", "--progress-json"]
     # Of several processes, another than this one says it.
     assert cli.main(["estimate", many, "--jobs", str(jobs), *args]) == 0

@@ -1,16 +1,16 @@
 import random
-from io import BytesIO
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from naproxy.core.classify import Agents, Behaviour
 from naproxy.core.reason import Reason
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.accesslog import Entry
 from naproxy.lab.estimate.cachemodel import CACHES
-from naproxy.lab.estimate.traffic import CHUNK, Reader, Traffic
+from naproxy.lab.estimate.traffic import CHUNK, Reader, Traffic, read_log
 from naproxy.lab.estimate.trust import Trust
 
 AGENTS = Agents()
@@ -79,22 +79,58 @@ def test_small_steps_back_are_how_servers_log(tmp_path: Path) -> None:
     assert traffic.trust.steps_back == 0
 
 
-def test_after_a_clock_was_set_back_time_goes_on(tmp_path: Path) -> None:
-    traffic = read([entry(5000), entry(0), entry(100)], tmp_path)
-    assert times(traffic) == [5000, 5000, 5100]
-    assert Reason("log.back", count=1, most_s=5000.0) in traffic.trust.problems()
+def combined(at: Entry) -> str:
+    when = datetime.fromtimestamp(at.t_s, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
+    asked = f"{at.method} {at.path} HTTP/1.1"
+    return f'{at.host} - - [{when}] "{asked}" {at.status} {at.size} "-" "{at.agent}"\n'
 
 
-@given(st.lists(st.integers(-10_000, 10_000), max_size=50))
-def test_time_never_steps_back(steps: list[int]) -> None:
+def logged(tmp_path: Path, *files: list[Entry]) -> Traffic:
+    """Read entries from files of one log."""
+    names = [tmp_path / f"log.{n}" for n in range(len(files))]
+    for name, entries in zip(names, files, strict=True):
+        name.write_text("".join(map(combined, entries)), "latin-1")
+    with (tmp_path / "records").open("w+b") as file:
+        traffic = Traffic("test", file, tmp_path / "records")
+        read_log(traffic, names, AGENTS, learn=False, progress=None)
+    return traffic
+
+
+def codes(traffic: Traffic) -> list[str]:
+    return [each.code for each in traffic.trust.problems()]
+
+
+def test_lines_that_are_far_out_of_order_are_sorted_and_reported(tmp_path: Path) -> None:
+    traffic = logged(tmp_path, [entry(5000), entry(0), entry(100)])
+    assert times(traffic) == [0, 100, 5000]
+    assert Reason("log.overlap", count=1, most_s=5000) in traffic.trust.problems()
+
+
+def test_a_log_with_the_newest_line_first_is_read_from_its_end(tmp_path: Path) -> None:
+    entries = [entry(n * 400, f"/{n}") for n in range(50)]
+    traffic = logged(tmp_path, entries[::-1])
+    assert times(traffic) == [n * 400 for n in range(50)]
+    assert "log.newest_first" in [each.code for each in traffic.understood]
+    assert "log.overlap" not in codes(traffic)
+
+
+def test_lines_of_files_that_overlap_count_once(tmp_path: Path) -> None:
+    entries = [entry(n * 100, f"/{n}") for n in range(60)]
+    # A request that was really sent twice in a second stays.
+    entries.insert(31, entries[30])
+    traffic = logged(tmp_path, entries[:40], entries[20:])
+    assert sum(traffic.requests) == len(entries)
+    assert Reason("log.twice", count=20) in traffic.trust.problems()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(steps=st.lists(st.integers(-10_000, 10_000), max_size=50))
+def test_time_never_steps_back(tmp_path: Path, steps: list[int]) -> None:
     entries, t_s = [], 0
-    for step in steps:
+    for n, step in enumerate(steps):
         t_s += step
-        entries.append(entry(t_s))
-    traffic = Traffic("test", BytesIO(), Path())
-    written: list[float] = []
-    traffic.add = lambda chunk: written.extend(chunk.t_s)  # type: ignore[method-assign]
-    Reader(traffic, AGENTS, None).read(entries)
+        entries.append(entry(t_s, f"/{n}"))
+    written = times(logged(tmp_path, entries))
     assert written == sorted(written)
     assert len(written) == len(entries)
 

@@ -153,10 +153,10 @@ def result() -> Any:
     """
     logs = json.loads(_result("summary.json"))
     for log in logs:
-        for problem in log["problems"]:
-            # A result of an earlier version has words already.
-            if "code" in problem:
-                problem["words"] = words(reason_of(problem), language())
+        # A result of an earlier version lacks some, and has words already.
+        for reason in (*log["problems"], *log.get("doubts", ()), *log.get("understood", ())):
+            if "code" in reason:
+                reason["words"] = words(reason_of(reason), language())
     return json_response({"logs": logs})
 
 

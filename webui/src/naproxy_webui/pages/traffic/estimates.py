@@ -30,6 +30,9 @@ LIMITS: Final = Limits(
 )
 """A million lines take 48 MB of memory (docs/deciding.md), a request 24 bytes of a file."""
 
+_NO_VERDICT: Final = 3
+"""NO_VERDICT of `naproxy.lab.estimate.verdict`, which is too much to import here."""
+
 MOST_SUMMARY_BYTES: Final = 4 << 20
 _NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -161,6 +164,9 @@ class Estimates:
         ended = replace(
             self._progress, state=ending.state, ended_s=time.time(), share=None, stage=None
         )
+        if ending.status == _NO_VERDICT:
+            ending = Ending(DONE)  # the summary says why
+            ended = replace(ended, state=DONE)
         if ending.state == DONE and not self._keep(work, ended):
             return replace(ended, state=FAILED, why="words", words=ending.words)
         return replace(ended, why=ending.why, words=ending.words)

@@ -52,7 +52,8 @@ class Kind:
 
 
 KINDS: Final[Mapping[str, Kind]] = {
-    "log": Kind(most_bytes=1 << 30, most_files=20, finished_s=3600.0),
+    # Daily files of a few months; the disk bounds their size.
+    "log": Kind(most_bytes=1 << 30, most_files=200, finished_s=3600.0),
     "micropython": Kind(most_bytes=4 << 20, most_files=2, finished_s=3600.0),
     "image": Kind(most_bytes=1 << 30, most_files=3, finished_s=86400.0),
 }

@@ -19,8 +19,8 @@ from naproxy.core.energy import FALL_S, Power, switch_j
 from naproxy.core.schema import ConfigError, Problem, load
 from naproxy.core.state import Klass
 from naproxy.core.waiting import DEFAULT
-from naproxy.lab.estimate import choices, progress
-from naproxy.lab.estimate.accesslog import Log
+from naproxy.lab.estimate import choices, logspec, progress
+from naproxy.lab.estimate.accesslog import Log, Options
 from naproxy.lab.estimate.boxcache import (
     BOX,
     BOXES,
@@ -47,7 +47,7 @@ from naproxy.lab.estimate.lineup import (
     zone_of,
 )
 from naproxy.lab.estimate.traffic import Traffic, read_log
-from naproxy.lab.estimate.verdict import advice
+from naproxy.lab.estimate.verdict import NO_VERDICT, advice
 
 THESIS_PROMISE: Final = Promise(0.10, 0.05)
 
@@ -59,13 +59,22 @@ def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "estimate",
         help="say from a web server's access log what the box would save",
-        description="Read access logs (Common or Combined Log Format, also gzipped) and compare how"
-        " much energy each way to decide would save, with what delays, and what no way can beat."
+        description="Read access logs and compare how much energy each way to decide would save,"
+        " with what delays, and what no way can beat. The format is found out from the first lines."
         " Say what each of three answers to the question who may wait costs and saves in a year."
-        " Files of one rotated log (access.log, access.log.1, access.log.2.gz) count as one log.",
+        " Files of one rotated log (access.log, access.log.1, access.log.2.gz) count as one log."
+        " Exit status: 0 with a verdict on each log, 1 if a file cannot be read, 2 for a wrong"
+        " option, 3 if a log is too doubtful for a verdict.",
     )
     add = parser.add_argument
     add("logs", nargs="+", metavar="LOG", help="access log")
+    add(
+        "--format",
+        metavar="FORMAT",
+        default="",
+        help="how the log's lines are written, if the command does not find out: as GoAccess's"
+        " --log-format, Apache's LogFormat or nginx's log_format has it",
+    )
     add("--json", action="store_true", help="print rows as JSON; compare everything by default")
     add("--html", metavar="FILE", type=Path, help="also write a report with figures")
     add(
@@ -172,22 +181,25 @@ def offset(text: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Estimate; 0 if all logs could be read."""
+    """Estimate; return the exit status."""
     try:
         server = _server(args, box_of(args.config, args.server))
-        groups = group(args.logs)
+        options = _options(args)
+        groups = group(args.logs, options)
     except ValueError as error:
         sys.stderr.write(f"naproxy estimate: {error}\n")
         return 2
     choice = _choice(args, server)
     shown = progress.of(as_json=args.progress_json, as_words=args.progress or sys.stderr.isatty())
+    doubtful = False
     rows: list[Row] = []
     sections: list[str] = []
     summaries: list[dict[str, Any]] = []
     for name, files in groups:
         try:
             keeps = server.boxes[BOX].keeps
-            with traffic_of(name, files, args.classes, shown, keeps) as traffic:
+            with traffic_of(name, files, args.classes, shown, keeps, options=options) as traffic:
+                (sys.stderr if args.json else sys.stdout).write(understood(traffic))
                 made = compare(traffic, server, choice, args.jobs, shown.comparing(name))
                 found = Compared(traffic, server, choice, made, args.price)
                 if args.html or args.summary:
@@ -202,6 +214,7 @@ def run(args: argparse.Namespace) -> int:
         rows += made
         for problem in traffic.trust.problems():
             shown.problem(name, str(problem))
+        doubtful = doubtful or bool(traffic.trust.doubts())
         if not args.json:
             write_table(found)
     if args.json:
@@ -211,7 +224,7 @@ def run(args: argparse.Namespace) -> int:
         args.html.write_text(figures.page(sections), "utf-8")
     if args.summary:
         args.summary.write_text(json.dumps(summaries), "utf-8")
-    return 0
+    return NO_VERDICT if doubtful else 0
 
 
 def box_of(file: Path | None, server: str = "") -> BoxModel:
@@ -279,6 +292,14 @@ def _server(args: argparse.Namespace, box: BoxModel) -> Server:
     return Server(power, args.wake_s, args.sleep_s, args.utc_offset, known)
 
 
+def _options(args: argparse.Namespace) -> Options:
+    ahead = zone_of(args.utc_offset).utcoffset(None)
+    zone_s = int(ahead.total_seconds()) if ahead else 0
+    if not args.format:
+        return Options(zone_s)
+    return Options(zone_s, logspec.compiled(args.format, zone_s), args.format)
+
+
 def _choice(args: argparse.Namespace, server: Server) -> Choice:
     # People get the case that the box itself counts, programs everything.
     caches = [BOX, *CACHES] if args.json else [BOX]
@@ -301,20 +322,39 @@ def _once(given: Sequence[Any] | None) -> list[Any]:
 
 # ------------------------------------------------------------------------------- logs
 
-_ROTATED: Final = re.compile(r"([-.]\d{1,10}|-\d{4}-\d{2}-\d{2})?(\.gz)?$")
+_PACKED: Final = re.compile(r"\.(gz|bz2|xz|zst)$")
+_DAY: Final = r"(?:19|20)\d\d([-._/]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])"
+_CLOCK: Final = r"(?:[-_.T]?[0-2]\d(?:[-_:.]?[0-5]\d(?:[-_:.]?[0-5]\d(?:\.\d+)?)?)?Z?)?"
+_ROTATED: Final = (
+    # Amazon's: the day, an address, anything; the hour and anything.
+    re.compile(r"_\d{8}T\d{4}Z_[\d.]+_\w+(?=\.log$)"),
+    re.compile(r"\.\d{4}-\d\d-\d\d-\d\d\.[0-9a-f]{8}$"),
+    # IIS': u_ex260701.log, by the hour u_ex26070113.log.
+    re.compile(r"(?<=_ex)\d{6}(\d\d)?(?=(_x)?\.log$)"),
+    re.compile(rf"[-._/]?(?<!\d){_DAY}{_CLOCK}(?!\d)"),
+    re.compile(r"[-.]\d{1,10}$"),
+)
+"""What is put into the names of files when a log is rotated."""
 
 
-def group(logs: Sequence[str]) -> list[tuple[str, list[str]]]:
+def _stem(file: str) -> str:
+    stem = _PACKED.sub("", file)
+    for pattern in _ROTATED:
+        stem = pattern.sub("", stem)
+    return stem
+
+
+def group(logs: Sequence[str], options: Options | None = None) -> list[tuple[str, list[str]]]:
     """Return name and files of each log: rotated files together, by their first entries' times.
 
     OSError if a file cannot be read.
     """
     found: dict[str, list[tuple[float, str]]] = {}
     for file in dict.fromkeys(logs):
-        stem = _ROTATED.sub("", file)
-        first = next(iter(Log([file])), None) if file != "-" else None
-        found.setdefault(stem, []).append((first.t_s if first else 0.0, file))
-    names = [Path(stem).name.removesuffix(".log") for stem in found]
+        log = Log([file], options or Options())
+        first = next(iter(log), None) if file != "-" else None
+        found.setdefault(_stem(file), []).append((first.t_s if first else 0.0, file))
+    names = [Path(stem).name.removesuffix(".log") or "log" for stem in found]
     alike = len(set(names)) < len(names)
     return [
         (stem.removesuffix(".log") if alike else name, [file for _, file in sorted(files)])
@@ -329,17 +369,26 @@ def traffic_of(
     classes: str,
     shown: progress.Progress = progress.SILENT,
     keeps: Keeps = PLAIN,
+    *,
+    options: Options | None = None,
 ) -> Iterator[Traffic]:
     """Read a log; OSError if a file cannot be read. The records are gone afterwards."""
     agents = Agents.thesis() if classes == "table-4.1" else Agents()
     with Traffic.temporary(name) as traffic:
         told = shown.reading(name, files)
-        read_log(traffic, files, agents, learn=classes == "learned", progress=told, keeps=keeps)
+        learn = classes == "learned"
+        read_log(traffic, files, agents, learn=learn, progress=told, keeps=keeps, options=options)
         yield traffic
         shown.done()
 
 
 # ------------------------------------------------------------------------------- words
+
+
+def understood(traffic: Traffic) -> str:
+    """Return how a log was read, as a line."""
+    said = " ".join(map(str, traffic.understood))
+    return f"{traffic.name}: {said}\n" if said else ""
 
 
 def write_table(found: Compared) -> None:
@@ -359,6 +408,8 @@ def write_table(found: Compared) -> None:
         if traffic.requests[klass]
     )
     out(f"  {counts}\n")
+    for doubt in traffic.trust.doubts():
+        out(f"  No verdict: {doubt}\n")
     if any(name in found.server.boxes for name in found.choice.caches):
         out(
             "  A log has no cookies and no headers: the cache is taken to answer whoever asks, with"

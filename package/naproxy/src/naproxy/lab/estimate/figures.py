@@ -203,6 +203,8 @@ def summary(compared: Compared, data: Data) -> dict[str, Any]:
         "from_s": traffic.start_s if traffic.trust.entries else None,
         "days": data.days,
         "server": _told(compared.server),
+        "understood": plain(traffic.understood),
+        "doubts": plain(traffic.trust.doubts()),
         "problems": plain(traffic.trust.problems()),
         "not_understood": [{"line": n, "text": text} for n, text in traffic.trust.examples],
         "rows": compared.rows_of(compared.choice.cases()[0]),
@@ -243,14 +245,16 @@ def section(compared: Compared, data: Data, *, number: int) -> str:
         figure_4_9(compared.rows_of(compared.choice.cases()[0])),
     )
     problems = "".join(f"<li>{escape(str(each))}</li>" for each in traffic.trust.problems())
+    read = " ".join(map(str, traffic.understood))
     people = traffic.daily(*_PEOPLE)
     return "\n".join(
         (
             f"<section><h2>{escape(traffic.name)}</h2>",
+            f"<p>{escape(read)}</p>" if read else "",
+            f"<p>Why this log may mislead:</p><ul>{problems}</ul>" if problems else "",
             f"<p><strong>{escape(advice(compared))}</strong></p>",
             f"<p>{sum(traffic.requests):,} requests in {data.days:.1f} days; {people:,.0f} a day"
             " by people and programs.</p>",
-            f"<p>Why this log may mislead:</p><ul>{problems}</ul>" if problems else "",
             _cards(choices.cards(compared)),
             _table(compared.rows),
             *(f"<figure>{_own_ids(svg, f'{number}-{n}')}</figure>" for n, svg in enumerate(drawn)),

@@ -7,6 +7,8 @@ parsed once, takes little memory, and can be gone through by one process after t
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,16 +19,15 @@ from typing import BinaryIO, Final, NamedTuple, cast
 from zlib import crc32
 
 from naproxy.core.classify import Agents, Behaviour, Kind, Seen, never_refused
+from naproxy.core.reason import Reason
 from naproxy.core.state import Klass
-from naproxy.lab.estimate.accesslog import Entry, Log
+from naproxy.lab.estimate.accesslog import WRONG_YEAR, Entry, Log, Options
 from naproxy.lab.estimate.boxcache import NOT_KEPT, PLAIN, Keeps, size_code
 from naproxy.lab.estimate.cachemodel import NEVER, CacheModel, Fetched, is_cacheable, is_static
+from naproxy.lab.estimate.inorder import STEP_BACK_S, Order, in_order
 from naproxy.lab.estimate.trust import Trust
 
 CHUNK: Final = 1 << 13  # records
-STEP_BACK_S: Final = 60.0
-"""Servers log a request when it ends, so times step back a little; more is a clock that was set."""
-
 _STATIC_FLAG: Final = 1
 PAGE_LOAD_FLAG: Final = 2
 _PERSON, _API = Klass.PERSON, Klass.API
@@ -167,6 +168,8 @@ class Traffic:
         """Use the open and empty `file`, which others can open as `path`."""
         self.name = name
         self.trust = Trust()
+        self.understood: list[Reason] = []
+        """How the log was read."""
         self.requests = [0] * len(Klass)
         self._file = file
         self._path = path
@@ -197,6 +200,14 @@ class Traffic:
         for klass in Klass:
             self.requests[klass] += chunk.klass.tobytes().count(klass)
 
+    def clear(self) -> None:
+        """Forget all records."""
+        self._file.seek(0)
+        self._file.truncate()
+        self._lengths.clear()
+        self.requests = [0] * len(Klass)
+        self.trust = Trust()
+
     def __iter__(self) -> Iterator[Chunk]:
         """Go through the chunks; any number of processes may do so at the same time."""
         with self._path.open("rb") as file:
@@ -206,6 +217,10 @@ class Traffic:
     def daily(self, *classes: Klass) -> float:
         """Requests a day of these classes."""
         return sum(self.requests[klass] for klass in classes) / max(self.span_s / 86400, 1e-9)
+
+
+class OutOfOrder(Exception):  # noqa: N818 - the log is
+    """Times step back further than a server that logs at a request's end lets them."""
 
 
 class Reader:
@@ -221,15 +236,18 @@ class Reader:
         """`behaviour` None: only declared classes count."""
         self._keeps = keeps
         self._traffic = traffic
+        self._trust = traffic.trust
         self._agents = agents
         self._behaviour = behaviour
         self._fetched = Fetched()
         self._chunk = Chunk()
-        self._later_s = 0.0  # added where the clock was set back
         self._agent_hash = lru_cache(maxsize=1 << 16)(_agent_hash)
 
     def read(self, log: Iterable[Entry], progress: Callable[[int], None] | None = None) -> None:
-        """Read all entries; `progress` is told their number now and then."""
+        """Read all entries; `progress` is told their number now and then.
+
+        Raises OutOfOrder where the entries must be sorted first.
+        """
         for entry in log:
             self._take(entry)
             if len(self._chunk) == CHUNK:
@@ -245,28 +263,26 @@ class Reader:
 
     def _time(self, logged_s: float) -> float:
         """Time that never steps back."""
-        trust = self._traffic.trust
-        t_s = logged_s + self._later_s
-        back_s = trust.last_s - t_s if trust.entries else 0.0
-        if back_s > 0:
-            if back_s > STEP_BACK_S:
-                trust.steps_back += 1
-                trust.furthest_back_s = max(trust.furthest_back_s, back_s)
-                self._later_s += back_s
+        trust = self._trust
+        t_s = logged_s
+        if t_s < trust.last_s:
+            if trust.last_s - t_s > STEP_BACK_S:
+                raise OutOfOrder
             t_s = trust.last_s
         trust.see(t_s)
         return t_s
 
     def _take(self, entry: Entry) -> None:
-        t_s = self._time(entry.t_s)
-        klass = self._agents.klass(entry.agent)
+        # Once taken apart, not field by field: this is the hottest code of an estimate.
+        logged_s, host, method, address, status, body, _, agent = entry
+        t_s = self._time(logged_s)
+        klass = self._agents.klass(agent)
         # Not cryptographic, but the same in every run; Python's own hash is not.
-        client = crc32(entry.host.encode("latin-1"), self._agent_hash(entry.agent))
-        address = entry.path
+        client = crc32(host.encode("latin-1"), self._agent_hash(agent))
         path = crc32(address.encode("latin-1", "replace"))
         bare = address[:cut] if (cut := address.find("?")) >= 0 else address
         static = is_static(bare)
-        page_load = klass is _PERSON and not static and entry.method == "GET"
+        page_load = klass is _PERSON and not static and method == "GET"
         if self._behaviour and (klass is _PERSON or klass is _API):
             klass = self._behaviour.see(
                 Seen(
@@ -274,22 +290,27 @@ class Reader:
                     client,
                     path,
                     klass,
-                    _kind(bare, static, page_load, entry.status),
-                    entry.status,
-                    entry.method in ("GET", "HEAD"),
+                    _kind(bare, static, page_load, status),
+                    status,
+                    method in ("GET", "HEAD"),
                 )
             )
-        if entry.agent.startswith("WordPress/") and bare.endswith("/wp-cron.php"):
+        if agent.startswith("WordPress/") and bare.endswith("/wp-cron.php"):
             klass = Klass.CRAWLER  # It calls itself; the VMOD sees that by the host.
-        elif klass.robot and klass is not Klass.MONITOR and never_refused(entry.method, address):
+        elif klass.robot and klass is not Klass.MONITOR and never_refused(method, address):
             # Dearer than in the box, where who says that he is a robot wakes it for a moment.
             klass = _API
         age_s, keep = NEVER, NOT_KEPT
-        if (klass is _PERSON or klass is _API) and is_cacheable(entry.method, entry.status):
+        if (klass is _PERSON or klass is _API) and is_cacheable(method, status):
             age_s = self._fetched.age_s(t_s, path)
-            keep = self._keeps.of(bare, static=static, status=entry.status, size=entry.size)
+            keep = self._keeps.of(bare, static=static, status=status, size=body)
+        trust = self._trust
+        if not agent:
+            trust.without_agent += 1
+        if trust.asks and (klass is _PERSON or klass is _API):
+            trust.ask(host)
         flags = static * _STATIC_FLAG | page_load * PAGE_LOAD_FLAG
-        size = size_code(entry.size)
+        size = size_code(body)
         self._chunk.append(t_s, client, path, klass, flags=flags, age_s=age_s, keep=keep, size=size)
 
 
@@ -313,16 +334,68 @@ def read_log(
     learn: bool,
     progress: Callable[[int, int], None] | None,
     keeps: Keeps = PLAIN,
+    options: Options | None = None,
 ) -> None:
     """Read the files of one log, in order, into `traffic`.
 
     `progress` is told now and then how many entries and how many bytes of the files were read.
     """
-    log = Log(files)
-    told = (lambda entries: progress(entries, log.read_bytes)) if progress else None
-    Reader(traffic, agents, Behaviour() if learn else None, keeps).read(log, told)
+    with _rewindable(files) as names:
+        log, order = Log(names, options or Options()), Order()
+        told = (lambda entries: progress(entries, log.read_bytes)) if progress else None
+
+        def read(entries: Iterable[Entry]) -> None:
+            Reader(traffic, agents, Behaviour() if learn else None, keeps).read(entries, told)
+
+        try:
+            read(log)
+        except OutOfOrder:
+            traffic.clear()
+            read(in_order(log, order))
     trust = traffic.trust
     trust.lines = log.lines
     trust.malformed = sum(log.malformed.values())
     trust.examples = [(example.line, example.text) for example in log.examples]
-    trust.cut = any("damaged or cut" in why for why in log.malformed)
+    trust.wrong_years = [(example.line, example.text) for example in log.wrong_years]
+    trust.left_out = log.malformed[WRONG_YEAR]
+    trust.cut = bool(log.damaged)
+    trust.steps_back, trust.furthest_back_s = order.steps_back, order.furthest_back_s
+    trust.twice = order.twice
+    traffic.understood = understood(log, order)
+
+
+@contextmanager
+def _rewindable(files: Sequence[str | Path]) -> Iterator[Sequence[str | Path]]:
+    """Yield the files with standard input in a temporary one: a log may have to be read twice."""
+    if "-" not in map(str, files):
+        yield files
+        return
+    with tempfile.NamedTemporaryFile(prefix="naproxy-input-") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        yield [copy.name if str(name) == "-" else name for name in files]
+
+
+_LONGEST_TEXT: Final = 60
+
+
+def understood(log: Log, order: Order) -> list[Reason]:
+    """Return how a log was read: its format, the client's field, its lines."""
+    if not log.formats:
+        return []
+    formats = [Reason("log.format", format=each.name, client=each.client) for each in log.formats]
+    said = {"format": formats[0] if len(formats) == 1 else formats, "lines": log.lines}
+    skipped = log.malformed.total()
+    if skipped:
+        first = log.examples[0]
+        made = Reason(
+            "log.read_skipped",
+            **said,
+            skipped=skipped,
+            line=first.line,
+            why=first.why,
+            text=first.text[:_LONGEST_TEXT],
+        )
+    else:
+        made = Reason("log.read", **said)
+    return [made, Reason("log.newest_first")] if order.newest_first else [made]

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from naproxy.core.reason import Reason
+from naproxy.lab.estimate.logvalues import is_cloudflare
+
+_ASKED: Final = 50_000  # requests whose clients are counted
+_FEW_ASKED: Final = 50  # of fewer requests the clients tell nothing
+_LOOKED_AT: Final = 500  # clients that are compared with a network's addresses
+_LONG_S: Final = 4 * 86400.0
+"""An office that nobody asked anything of for so long was closed, or a file is missing."""
 
 
 @dataclass
@@ -17,11 +26,19 @@ class Trust:
     entries: int = 0
     first_s: float = math.inf
     last_s: float = -math.inf
+    without_agent: int = 0
     steps_back: int = 0  # over STEP_BACK_S
     furthest_back_s: float = 0.0
+    twice: int = 0  # lines that another part of the log has, too
+    left_out: int = 0  # lines of years that cannot be right
+    wrong_years: list[tuple[int, str]] = field(default_factory=list)  # as examples
+    asks: bool = True
+    """Are the clients of further requests wanted?"""
     cut: bool = False
     malformed: int = 0
     examples: list[tuple[int, str]] = field(default_factory=list)  # of those: line, its text, cut
+    _clients: Counter[str] = field(default_factory=Counter)  # of people's first requests
+    _asked: int = 0
     _long_s: list[tuple[float, float]] = field(default_factory=list)  # longest gaps: length, end
     _seconds: list[int] = field(default_factory=lambda: [0] * 60)
     _minute: int = 0
@@ -58,18 +75,56 @@ class Trust:
             self._squares += self._in_minute**2
         self._in_minute = 0
 
+    def ask(self, client: str) -> None:
+        """Take the client of a request of a person or a program."""
+        self._clients[client] += 1
+        self._asked += 1
+        self.asks = self._asked < _ASKED
+
     def problems(self) -> list[Reason]:
         """Return why the figures may be wrong; empty if nothing was found."""
-        return list(self._found())
+        return [*self.doubts(), *self._notes()]
 
-    def _found(self) -> Iterator[Reason]:
+    def doubts(self) -> list[Reason]:
+        """Return why no advice can be given."""
+        return list(self._doubts())
+
+    def _doubts(self) -> Iterator[Reason]:
+        if not self.entries:
+            yield Reason("log.empty")
+        if self._half_unread:
+            yield Reason("log.malformed", count=self.malformed, lines=self.lines)
+        if self.entries and self.without_agent > 0.5 * self.entries:
+            yield Reason("log.no_agents")
+        yield from self._of_clients()
+        holes, length_s = self._holes()
+        if length_s > self.span_s / 10:
+            yield Reason("log.holes", count=holes, length_s=length_s)
+
+    @property
+    def _half_unread(self) -> bool:
+        return self.malformed * 2 > self.lines
+
+    def _of_clients(self) -> Iterator[Reason]:
+        if self._asked < _FEW_ASKED:
+            return
+        [(client, requests)] = self._clients.most_common(1)
+        if requests > 0.9 * self._asked:
+            yield Reason("log.one_client", client=client)
+        elif len(self._clients) > 0.95 * self._asked:
+            yield Reason("log.client_each")
+        else:
+            some = list(self._clients)[:_LOOKED_AT]
+            if sum(map(is_cloudflare, some)) > 0.5 * len(some):
+                yield Reason("log.only_proxies")
+
+    def _notes(self) -> Iterator[Reason]:
+        """Say what makes the figures worse, but not worthless."""
         if self.entries:
             yield from self._of_times()
-        else:
-            yield Reason("log.empty")
         if self.cut:
             yield Reason("log.cut")
-        if self.malformed > self.lines / 100:
+        if self.malformed > self.lines / 100 and not self._half_unread:
             yield Reason("log.malformed", count=self.malformed, lines=self.lines)
         if self.entries >= 600 and max(self._seconds) > 0.99 * self.entries:
             yield Reason("log.minutes")
@@ -79,13 +134,26 @@ class Trust:
     def _of_times(self) -> Iterator[Reason]:
         if self.span_s < 2 * 86400:
             yield Reason("log.short", span_s=self.span_s)
+        if self.wrong_years:
+            line, text = self.wrong_years[0]
+            yield Reason("log.wrong_years", count=self.left_out, line=line, text=text)
         if self.steps_back:
-            yield Reason("log.back", count=self.steps_back, most_s=self.furthest_back_s)
+            yield Reason("log.overlap", count=self.steps_back, most_s=self.furthest_back_s)
+        if self.twice:
+            yield Reason("log.twice", count=self.twice)
+        holes, length_s = self._holes()
+        if holes and length_s <= self.span_s / 10:
+            yield Reason("log.holes", count=holes, length_s=length_s)
+
+    def _holes(self) -> tuple[int, float]:
+        """Return how many gaps are too long for this traffic, and their length together."""
         per_s = self.entries / max(self.span_s, 1.0)
-        holes = [gap for gap in sorted(self._long_s, reverse=True) if gap[0] * per_s >= 500]
-        if holes:
-            length_s = sum(gap_s for gap_s, _ in holes)
-            yield Reason("log.holes", count=len(holes), length_s=length_s)
+        holes = [
+            gap_s
+            for gap_s, _ in sorted(self._long_s, reverse=True)
+            if gap_s * per_s >= 500 or (gap_s >= _LONG_S and gap_s * per_s >= 20)
+        ]
+        return len(holes), sum(holes)
 
     def _alike(self) -> bool:
         minutes = self._minutes + bool(self._in_minute)

@@ -9,6 +9,9 @@ from naproxy.core.rates import J_PER_KWH, Worth
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.lineup import OURS, Compared
 
+NO_VERDICT: Final = 3
+"""The command's exit status if a log is too doubtful for a verdict."""
+
 BUSY_PER_DAY: Final = 45_000
 """More requests of people than this a day, and it usually does not pay."""
 
@@ -38,7 +41,12 @@ class Verdict:
 
 
 def judge(compared: Compared) -> Verdict | None:
-    """Judge by the first case that was compared; None if the box's own policy was not."""
+    """Judge by the first case that was compared.
+
+    None if the box's own policy was not compared, or if the log is in doubt.
+    """
+    if compared.traffic.trust.doubts():
+        return None
     rows = compared.rows
     ours = next((row for row in rows if row["policy"] == OURS), None)
     if ours is None:
@@ -68,6 +76,8 @@ def judge(compared: Compared) -> Verdict | None:
 
 def advice(compared: Compared) -> str:
     """Say in one sentence whether this office should buy the box."""
+    if doubts := compared.traffic.trust.doubts():
+        return f"No verdict: {' '.join(map(str, doubts))}"
     found = judge(compared)
     if found is None:
         return "No advice: the box's own policy is not among those compared."

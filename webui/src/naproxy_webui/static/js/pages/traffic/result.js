@@ -62,6 +62,7 @@ function sectionOf(card, number_, forget) {
 					button(".small.quiet", [icon("trash-2"), t("traffic.result.forget")], forget),
 			),
 		),
+		understood(log),
 		verdict(log),
 		problems(log),
 		lines(log),
@@ -100,13 +101,22 @@ function rulesFigure(figure) {
 // Words
 
 /** @param {Log} log */
-function verdict({ verdict: found, from_s }) {
+function understood({ understood: found }) {
+	return found?.length ? h("p.hint", found.map((each) => each.words).join(" ")) : null;
+}
+
+/** @param {Log} log */
+function verdict({ verdict: found, doubts = [], from_s }) {
 	if (!found || from_s === null)
 		return h(
 			"div.verdict",
 			{ "data-kind": "warn" },
 			icon("circle-help"),
-			h("div", h("h3", t("traffic.result.none"))),
+			h(
+				"div",
+				h("h3", t(from_s === null ? "traffic.result.none" : "traffic.result.doubt")),
+				doubts.map((each) => h("p", each.words)),
+			),
 		);
 	const values = {
 		net: share(found.saving_net),
@@ -143,7 +153,9 @@ function verdict({ verdict: found, from_s }) {
 }
 
 /** @param {Log} log */
-function problems({ problems: found }) {
+function problems({ problems, doubts = [] }) {
+	// The verdict's place has the doubts already, which come first.
+	const found = problems.slice(doubts.length);
 	if (!found.length) return null;
 	const words = found.map((each) => h("li", each.words));
 	return notice("warn", h("p.strong", t("traffic.result.problems")), h("ul", words));
