@@ -79,7 +79,7 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
-.PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
+.PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-traffic test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
 test: build ## run all tests but those marked long: 14 minutes on two cores when it was measured
 	@echo "Testing, three targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
@@ -161,6 +161,13 @@ $(BUILD)/.recipes: tests/recipes/packages.txt tests/install-packages
 	@tests/install-packages tests/recipes/packages.txt
 	@touch $@
 
+$(BUILD)/.traffic: tests/traffic/packages.txt tests/traffic/package.json tests/traffic/package-lock.json tests/install-packages | .venv/.ready
+	@mkdir -p $(BUILD)/traffic
+	@tests/install-packages tests/traffic/packages.txt
+	@cp tests/traffic/package.json tests/traffic/package-lock.json $(BUILD)/traffic
+	@.venv/bin/npm --prefix $(BUILD)/traffic --cache $(BUILD)/traffic/cache ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+
 $(BUILD)/.many: tests/many/packages.txt tests/install-packages
 	@mkdir -p $(BUILD)
 	@tests/install-packages tests/many/packages.txt
@@ -184,6 +191,9 @@ test-many: build $(BUILD)/.many $(BUILD)/many/home-assistant/.ready $(BUILD)/man
 
 test-recipes: build $(BUILD)/.recipes ## WordPress, Samba, a cloud and a calendar with their own clients (more packages); not part of test
 	$(AS_ROOT) $(PYTEST) tests/recipes
+
+test-traffic: build $(BUILD)/.traffic ## real applications and real heads through the box: FastAPI, Flask, Express, PHP (more packages); not part of test
+	$(AS_ROOT) $(PYTEST) tests/traffic
 
 test-large: build ## bodies of 2 GB by HTTPS, 20 new certificates under way; not part of test
 	LARGE_MB=2048 RELOADS=20 $(AS_ROOT) $(PYTEST) tests/e2e/test_https.py \

@@ -237,6 +237,9 @@ sub naproxy_not_served {
 			set resp.http.Allow = "GET, HEAD";
 		}
 		call naproxy_page_method;
+	} else if (resp.status == 431) {
+		set resp.reason = "Request Header Fields Too Large";
+		call naproxy_page_too_large;
 	} else if (resp.status == 421) {
 		call naproxy_page_misdirected;
 	} else if (resp.reason == "Unknown host") {

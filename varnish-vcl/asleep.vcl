@@ -36,8 +36,7 @@ sub vcl_pass {
 		return (synth(409));
 	}
 	if (req.http.X-Naproxy-Cookie) {
-		set req.http.Cookie = req.http.X-Naproxy-Cookie;
-		unset req.http.X-Naproxy-Cookie;
+		naproxy.show_cookie();
 	}
 	call naproxy_decide;
 	return (fetch);

@@ -54,6 +54,7 @@ PAGES = {
     "error": Page("message.html"),
     "unsent": Page("message.html"),  # a form, say: nothing may send it again
     "unsure": Page("message.html"),
+    "too_large": Page("message.html"),
     "unknown_host": Page("message.html"),
     "not_set_up": Page("message.html"),
     "refused": Page(),

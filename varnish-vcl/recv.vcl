@@ -32,6 +32,9 @@ sub vcl_recv {
 		set req.backend_hint = naproxy.backend();
 		return (hash);
 	}
+	if (naproxy.large()) {
+		return (synth(431));
+	}
 	call naproxy_tidy;
 	call naproxy_select;
 	call naproxy_special;
@@ -121,14 +124,7 @@ sub naproxy_tidy {
 sub naproxy_own_cookies {
 	# As one header, or the second would go unseen.
 	std.collect(req.http.Cookie, "; ");
-	if (req.http.Cookie ~ "naproxy") {
-		set req.http.Cookie = regsub(regsuball(req.http.Cookie,
-		    "(^|;)\s*(__Host-naproxy|naproxy|naproxy_theme)\s*=[^;]*", ""),
-		    "^[;\s]+", "");
-		if (req.http.Cookie == "") {
-			unset req.http.Cookie;
-		}
-	}
+	naproxy.own_cookies();
 }
 
 sub naproxy_select {
@@ -290,10 +286,7 @@ sub naproxy_range {
 sub naproxy_cookies {
 	if (naproxy.harmless()) {
 		unset req.http.Cookie;
-	} else if (naproxy.shared()) {
-		set req.http.X-Naproxy-Cookie = req.http.Cookie;
-		unset req.http.Cookie;
-	} else {
+	} else if (!naproxy.shared() || !naproxy.hide_cookie()) {
 		return (pass);
 	}
 }

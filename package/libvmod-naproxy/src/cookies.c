@@ -127,3 +127,47 @@ np_cookies_harmless(const struct naproxy_server *conf, const char *header)
 			return (true);
 	}
 }
+
+/*
+ * Of the box's own web interface: a browser sends its cookies to every port of a host.
+ */
+static bool
+cookie_own(const char *b, const char *e)
+{
+	static const char * const own[] = {
+		"__Host-naproxy", "naproxy", "naproxy_theme",
+	};
+	size_t len, u;
+
+	b += strspn(b, " \t");
+	len = strcspn(b, "=; \t");
+	if (b + len >= e || b[len + strspn(b + len, " \t")] != '=')
+		return (false);
+	for (u = 0; u < sizeof own / sizeof *own; u++)
+		if (strlen(own[u]) == len && !memcmp(b, own[u], len))
+			return (true);
+	return (false);
+}
+
+/* Copy the others to `dst`, which has room for all. */
+void
+np_cookies_not_ours(char *dst, const char *header)
+{
+	const char *e;
+	char *to = dst;
+
+	for (;; header = e + 1) {
+		e = header + strcspn(header, ";");
+		if (!cookie_own(header, e)) {
+			if (to == dst)
+				header += strspn(header, "; \t");
+			else
+				*to++ = ';';
+			if (header < e)
+				to = mempcpy(to, header, (size_t)(e - header));
+		}
+		if (*e == '\0')
+			break;
+	}
+	*to = '\0';
+}

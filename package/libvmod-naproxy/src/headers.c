@@ -19,6 +19,11 @@ const char * const np_method_name[] = {
 	"TRACE", NULL
 };
 
+/* A request's head. Varnish reads more, so that we can refuse it in words. */
+#define HEAD_MOST	32768
+#define COPIED_MOST	16384
+#define LINES_MOST	(HTTP_HDR_FIRST + 100)
+
 #define SPECIAL		SIZE_MAX
 #define HARMLESS	(SIZE_MAX - 1)
 
@@ -342,16 +347,35 @@ headers_match(struct np_headers *h, const char *b, size_t len)
 		h->varies = true;
 }
 
+static unsigned
+headers_cookies(const struct http *hp)
+{
+	unsigned n = 0, u;
+
+	for (u = HTTP_HDR_FIRST; u < hp->nhd; u++)
+		if (!strncasecmp(hp->hd[u].b, "Cookie:", 7))
+			n++;
+	return (n);
+}
+
 void
 np_headers_read(struct np_headers *h, const struct http *hp)
 {
+	size_t len;
 	unsigned u;
 
 	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
 	memset(h, 0, sizeof *h);
-	for (u = HTTP_HDR_FIRST; u < hp->nhd; u++)
-		headers_match(h, hp->hd[u].b,
-		    (size_t)(hp->hd[u].e - hp->hd[u].b));
+	for (u = 0; u < HTTP_HDR_FIRST; u++)
+		if (hp->hd[u].b != NULL)
+			h->bytes += (size_t)(hp->hd[u].e - hp->hd[u].b);
+	for (; u < hp->nhd; u++) {
+		len = (size_t)(hp->hd[u].e - hp->hd[u].b);
+		h->bytes += len + 2;
+		headers_match(h, hp->hd[u].b, len);
+	}
+	h->large = h->bytes > HEAD_MOST || hp->nhd > LINES_MOST ||
+	    (h->bytes > COPIED_MOST && headers_cookies(hp) > 1);
 }
 
 /*
@@ -467,7 +491,7 @@ np_headers_usual(const struct np_headers *h, const struct http *hp)
 
 	method = hp->hd[HTTP_HDR_METHOD].b;
 	url = hp->hd[HTTP_HDR_URL].b;
-	return (!h->special && !h->credential &&
+	return (!h->special && !h->credential && !h->large &&
 	    !headers_forwarded(h->forwarded_for) && !headers_events(h->accept) &&
 	    headers_host_tidy(h->host) && method != NULL &&
 	    (!strcmp(method, "GET") || !strcmp(method, "HEAD")) &&

@@ -163,6 +163,8 @@ struct np_headers {
 	const char		*requested_with;
 	const char		*upgrade;
 	const char		*forwarded_for;
+	size_t			bytes;		/* of the whole head */
+	bool			large;		/* more than we take */
 	bool			special;	/* others that VCL must see to */
 	bool			credential;	/* one that may say who is asking */
 	bool			own_credential;	/* and is no proxy's word for a client */
@@ -364,6 +366,7 @@ bool np_file_frozen(VRT_CTX, const struct np_record *, const char *url,
 
 /* cookies.c */
 bool np_cookies_harmless(const struct naproxy_server *conf, const char *);
+void np_cookies_not_ours(char *, const char *);
 
 /* accept.c */
 void np_accept_images(struct http *);

@@ -8,11 +8,12 @@
  */
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "cache/cache.h"
-#include "vsb.h"
+#include "vsha256.h"
 
 #include "naproxy.h"
 
@@ -70,23 +71,53 @@ np_accept_short(char *dst, const char *accept, const char *url)
 	dst[len] = '\0';
 }
 
+/* Letters of names and types count in either case. */
 static void
-variant_header(struct vsb *vsb, txt hd)
+variant_add(struct VSHA256Context *sha, const char *b, const char *e)
 {
-	const char *p;
+	char c;
 
-	for (p = hd.b; p < hd.e && *p != ':'; p++)
-		VSB_putc(vsb, tolower((unsigned char)*p));
-	VSB_bcat(vsb, p, hd.e - p);
-	VSB_putc(vsb, '\n');
+	for (; b < e; b++) {
+		c = (char)tolower((unsigned char)*b);
+		VSHA256_Update(sha, &c, 1);
+	}
 }
 
+static void
+variant_header(struct VSHA256Context *sha, txt hd)
+{
+	const char *colon = memchr(hd.b, ':', (size_t)(hd.e - hd.b));
+
+	variant_add(sha, hd.b, colon);
+	VSHA256_Update(sha, colon, (size_t)(hd.e - colon));
+	VSHA256_Update(sha, "\n", 1);
+}
+
+static const char *
+variant_text(VRT_CTX, const unsigned char *digest)
+{
+	char *text;
+	unsigned u;
+
+	text = WS_Alloc(ctx->ws, 2 * VSHA256_LEN + 1);
+	if (text == NULL) {
+		/* Without it another variant would be found. */
+		VRT_fail(ctx, "naproxy.variant(): out of workspace");
+		return (NULL);
+	}
+	for (u = 0; u < VSHA256_LEN; u++)
+		sprintf(text + 2 * u, "%02x", digest[u]);
+	return (text);
+}
+
+/* A digest: the headers may be long, and space for the request is short. */
 const char *
 np_variant(VRT_CTX, const struct np_record *rec)
 {
 	const struct http *hp = ctx->http_req;
-	const char *key, *type;
-	struct vsb vsb[1];
+	unsigned char digest[VSHA256_LEN];
+	struct VSHA256Context sha[1];
+	const char *type;
 	size_t len;
 	unsigned u;
 
@@ -95,19 +126,13 @@ np_variant(VRT_CTX, const struct np_record *rec)
 	type = variant_type(rec->headers.accept, hp->hd[HTTP_HDR_URL].b, &len);
 	if (type == NULL && !rec->headers.varies)
 		return (NULL);
-	WS_VSB_new(vsb, ctx->ws);
-	if (type != NULL) {
-		VSB_cat(vsb, "accept:");
-		for (; len > 0; len--)
-			VSB_putc(vsb, tolower((unsigned char)*type++));
-		VSB_putc(vsb, '\n');
-	}
+	VSHA256_Init(sha);
+	if (type != NULL)
+		variant_add(sha, type, type + len);
+	VSHA256_Update(sha, "\n", 1);
 	for (u = HTTP_HDR_FIRST; rec->headers.varies && u < hp->nhd; u++)
 		if (np_header_varies(hp->hd[u]))
-			variant_header(vsb, hp->hd[u]);
-	key = WS_VSB_finish(vsb, ctx->ws, NULL);
-	if (key == NULL)
-		/* Without it another variant would be found. */
-		VRT_fail(ctx, "naproxy.variant(): out of workspace");
-	return (key);
+			variant_header(sha, hp->hd[u]);
+	VSHA256_Final(digest, sha);
+	return (variant_text(ctx, digest));
 }

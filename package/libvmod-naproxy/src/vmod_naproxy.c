@@ -264,6 +264,15 @@ vmod_select(VRT_CTX, VCL_STRING host)
 		rec->slept = true;
 }
 
+VCL_BOOL v_matchproto_(td_naproxy_large)
+vmod_large(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	return (rec != NULL && rec->headers.large);
+}
+
 VCL_BOOL v_matchproto_(td_naproxy_credential)
 vmod_credential(VRT_CTX)
 {
@@ -462,6 +471,93 @@ vmod_harmless(VRT_CTX)
 		return (false);
 	cookie = np_header(ctx->http_req, H_Cookie);
 	return (cookie == NULL || np_cookies_harmless(&site->conf, cookie));
+}
+
+/* NULL: the request has none. */
+static txt *
+task_cookie(VRT_CTX, const char *name)
+{
+	struct http *hp = ctx->http_req;
+	unsigned u;
+
+	for (u = HTTP_HDR_FIRST; hp != NULL && u < hp->nhd; u++)
+		if (!strncasecmp(hp->hd[u].b, name, strlen(name)))
+			return (&hp->hd[u]);
+	return (NULL);
+}
+
+#define HIDDEN		"X-Naproxy-"
+#define ANSWER_LEAST	12288	/* of workspace, for what follows */
+
+/*
+ * Cookies may be half of a request's head: they are copied once, and VCL, which copies
+ * with each step, does not touch them.
+ */
+VCL_VOID v_matchproto_(td_naproxy_own_cookies)
+vmod_own_cookies(VRT_CTX)
+{
+	static const char name[] = "Cookie: ";
+	const char *header;
+	char *copy;
+	txt *hd;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	hd = task_cookie(ctx, "Cookie:");
+	header = np_header(ctx->http_req, H_Cookie);
+	if (hd == NULL || header == NULL || strstr(header, "naproxy") == NULL)
+		return;
+	copy = WS_Alloc(ctx->ws, (unsigned)(strlen(header) + sizeof name));
+	if (copy == NULL) {
+		VRT_fail(ctx, "naproxy.own_cookies(): out of workspace");
+		return;
+	}
+	(void)strcpy(copy, name);
+	np_cookies_not_ours(copy + sizeof name - 1, header);
+	hd->b = copy;
+	hd->e = copy + strlen(copy);
+	if (copy[sizeof name - 1] == '\0')
+		http_Unset(ctx->http_req, H_Cookie);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_hide_cookie)
+vmod_hide_cookie(VRT_CTX)
+{
+	unsigned left, size;
+	char *copy;
+	size_t len;
+	txt *hd;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	hd = task_cookie(ctx, "Cookie:");
+	if (hd == NULL)
+		return (false);
+	len = (size_t)(hd->e - hd->b);
+	size = (unsigned)(sizeof HIDDEN + len);
+	/* Allocating in vain would fail the request. */
+	left = WS_ReserveAll(ctx->ws);
+	WS_Release(ctx->ws, 0);
+	if (left < size + ANSWER_LEAST)
+		return (false);
+	copy = WS_Alloc(ctx->ws, size);
+	if (copy == NULL)
+		return (false);
+	(void)strcpy(copy, HIDDEN);
+	(void)memcpy(copy + sizeof HIDDEN - 1, hd->b, len);
+	hd->b = copy;
+	hd->e = copy + sizeof HIDDEN - 1 + len;
+	copy[sizeof HIDDEN - 1 + len] = '\0';
+	return (true);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_show_cookie)
+vmod_show_cookie(VRT_CTX)
+{
+	txt *hd;
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	hd = task_cookie(ctx, HIDDEN "Cookie:");
+	if (hd != NULL)
+		hd->b += sizeof HIDDEN - 1;
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_https_only)

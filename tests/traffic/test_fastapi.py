@@ -1,0 +1,63 @@
+"""FastAPI and uvicorn: pages and parts of pages, data, large heads."""
+
+import re
+import subprocess
+
+from tests.traffic.conftest import Behind
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+def test_htmx_gets_its_part_and_a_browser_the_page(fastapi: Behind) -> None:
+    part, page = b"<li>Ada</li>", b"<html><ul><li>Ada</li></ul></html>"
+    for _ in range(2):
+        assert fastapi.ask("/contacts", HX_Request="true")[1] == part
+        assert fastapi.ask("/contacts", Accept=BROWSER)[1] == page
+    response, _ = fastapi.ask("/contacts", Accept=BROWSER, HX_Request="true", X_Naproxy_Debug="1")
+    assert response.headers["X-Naproxy"] == "hit"
+
+
+def test_a_browser_gets_the_page_where_a_program_gets_data(fastapi: Behind) -> None:
+    data, page = b'["items"]', b"<html>items</html>"
+    assert fastapi.ask("/items", Accept="application/json")[1] == data
+    assert fastapi.ask("/items", Accept=BROWSER)[1] == page
+    assert fastapi.ask("/items", Accept="application/json")[1] == data
+
+
+def test_data_given_by_default_does_not_replace_the_page(fastapi: Behind) -> None:
+    assert fastapi.ask("/items?all", Accept="*/*")[1] == b'["items"]'
+    assert fastapi.ask("/items?all", Accept=BROWSER)[1] == b"<html>items</html>"
+
+
+def test_large_requests_arrive_whole(fastapi: Behind) -> None:
+    for name, size in (
+        ("Cookie", 8300),
+        ("Cookie", 16000),
+        ("Authorization", 9000),
+        ("X-A", 31000),
+    ):
+        for method in ("GET", "POST"):
+            response, said = fastapi.ask("/heads", method, **{name: "v" * size})
+            assert response.status == 200, (name, size)
+            assert int(said) > size
+    many = {f"X-Line-{number}": "v" * 150 for number in range(90)}
+    response, said = fastapi.ask("/heads", **many)
+    assert response.status == 200
+    assert int(said) > 90 * 150
+
+
+def test_large_responses_arrive_whole(fastapi: Behind) -> None:
+    for cookies, size in ((1, 8300), (65, 20), (100, 500), (120, 280), (4, 15000)):
+        # Python's own client takes 100 lines.
+        url = f"http://127.0.0.1:{fastapi.box.port}/heads?cookies={cookies}&size={size}"
+        words = ["curl", "-sS", "-D", "-", "-o", "/dev/null", "-b", "v" * 16000, url]
+        head = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        assert head.startswith("HTTP/1.1 200 "), (cookies, size)
+        found = re.findall(r"^set-cookie: c\d+=(v+);", head, re.M | re.I)
+        assert [len(value) for value in found] == [size] * cookies
+
+
+def test_a_larger_request_is_refused_in_words(fastapi: Behind) -> None:
+    response, said = fastapi.ask("/heads", Cookie="v" * 36000, Accept="text/html")
+    assert response.status == 431
+    assert b"cookies" in said
