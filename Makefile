@@ -79,7 +79,7 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
-.PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-traffic test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
+.PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-traffic test-week test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest cache-tests
 test: build ## run all tests but those marked long: 14 minutes on two cores when it was measured
 	@echo "Testing, three targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
@@ -194,6 +194,9 @@ test-recipes: build $(BUILD)/.recipes ## WordPress, Samba, a cloud and a calenda
 
 test-traffic: build $(BUILD)/.traffic ## real applications and real heads through the box: FastAPI, Flask, Express, PHP (more packages); not part of test
 	$(AS_ROOT) $(PYTEST) tests/traffic
+
+test-week: build $(BUILD)/.recipes ## a week of pages checked on real websites, build/recipes/week.json; not part of test
+	$(AS_ROOT) $(PYTHON) -m pytest -q --rootdir . tests/recipes/test_week.py
 
 test-large: build ## bodies of 2 GB by HTTPS, 20 new certificates under way; not part of test
 	LARGE_MB=2048 RELOADS=20 $(AS_ROOT) $(PYTEST) tests/e2e/test_https.py \
