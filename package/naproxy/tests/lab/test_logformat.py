@@ -143,6 +143,57 @@ def test_what_was_understood_comes_first(folder: Path, tmp_path: Path) -> None:
     assert first == (f"vhost: combined with virtual host; client in field 2; {len(OFFICE)} lines")
 
 
+def test_a_format_that_changes_in_a_file_is_followed(tmp_path: Path) -> None:
+    half = len(OFFICE) // 2
+    for one, other in (("combined", "vhost"), ("vhost", "combined"), ("combined", "caddy")):
+        lines = [FORMATS[one].line(entry) for entry in OFFICE[:half]]
+        lines += [FORMATS[other].line(entry) for entry in OFFICE[half:]]
+        log = Log([write(tmp_path / "a.log", lines)])
+        assert list(log) == OFFICE, (one, other)
+        assert len(log.formats) == 2
+        assert log.malformed.total() == 0
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        # Captured headers in HAProxy's CLF, and its format's empty fields.
+        '{e.host} - - [{clf}] "{request}" {e.status} {e.size} "" "" 33317 658 "{{{e.agent}}}"',
+        "{iso} | {e.host} | {e.method} | {e.path} | {e.status} | {e.size} | {e.agent}",
+        # What connected is named first, then a list of which the first is the visitor.
+        '10.0.0.1 {e.host}, 172.68.1.1 - - [{clf}] "{request}" {e.status} {e.size} "-" "{e.agent}"',
+        # Amazon's storage, Envoy, the log of a Kubernetes ingress.
+        '79a5 bucket [{clf}] {e.host} 79a5 3E57 REST.GET.OBJECT - "{request}" {e.status} - {e.size}'
+        ' - 7 - "-" "{e.agent}" - s9lz= SigV2',
+        '[{iso}] "{request}" {e.status} - 0 {e.size} 3 2 "{e.host}" "{e.agent}" "abc"'
+        ' "10.0.0.1:80"',
+        '{e.host} - - [{clf}] "{request}" {e.status} {e.size} "-" "{e.agent}" 478 0.003 [web-80] []'
+        " 10.1.2.3:8080 5000 0.003 200 9d6f",
+        # Names of visitors, behind the virtual host's.
+        'www.example.org:80 v{e.host}.example.net - - [{clf}] "{request}" {e.status} 1 "-"'
+        ' "{e.agent}"',
+        # Times that look like statuses.
+        '{e.host} - - [{clf}] "{request}" {t} {e.status} {e.size} "-" "{e.agent}"',
+    ],
+)
+def test_fields_in_any_order_are_found(tmp_path: Path, form: str) -> None:
+    lines = [
+        form.format(
+            e=entry,
+            t=entry.t_s // 300 * 37 % 499 + 100,
+            clf=log_formats.clf(entry),
+            iso=log_formats.iso(entry),
+            request=log_formats.request(entry),
+        )
+        for entry in OFFICE
+    ]
+    found = list(Log([write(tmp_path / "a.log", lines)]))
+    host = "v{}.example.net" if "v{e.host}" in form else "{}"
+    assert [(e.t_s, e.host, e.path, e.status, e.agent) for e in found] == [
+        (e.t_s, host.format(e.host), e.path, e.status, e.agent) for e in OFFICE
+    ]
+
+
 # ------------------------------------------------------------------------------- doubts
 
 
@@ -160,6 +211,11 @@ def no_verdict(tmp_path: Path, *args: str | Path) -> Said:
 @pytest.mark.parametrize("name", WITHOUT_AGENT)
 def test_a_log_without_user_agents_gets_no_verdict(tmp_path: Path, name: str) -> None:
     lines = [WITHOUT_AGENT[name](entry) for entry in OFFICE]
+    assert no_verdict(tmp_path, write(tmp_path / "a.log", lines)).doubts == ["log.no_agents"]
+
+
+def test_words_of_a_user_agent_without_quotes_are_no_user_agent(tmp_path: Path) -> None:
+    lines = [f"{common(entry)} {entry.agent}" for entry in OFFICE]
     assert no_verdict(tmp_path, write(tmp_path / "a.log", lines)).doubts == ["log.no_agents"]
 
 

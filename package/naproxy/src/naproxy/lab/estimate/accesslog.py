@@ -25,6 +25,8 @@ _MANY: Final = 20
 """So many lines in another year are no mistake,"""
 _TOGETHER: Final = 5
 """if no more than these lie between one and the next."""
+_CHANGE: Final = 100
+"""So many lines in a row that cannot be read may have another format."""
 _FEW: Final = 20
 """With fewer entries than these in the sample, a larger one is taken."""
 _SAMPLES: Final = (logformat.SAMPLE, 2 * logformat.SAMPLE, 7 * logformat.SAMPLE)
@@ -115,6 +117,8 @@ class _File:
         self._name = name
         self._damage = ""
         self._odd: list[tuple[int, str, Entry]] = []  # in another year than those before
+        self._failed: list[tuple[int, str, str]] = []  # one after another, and why
+        self._looked = False
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries."""
@@ -136,8 +140,14 @@ class _File:
                 except Malformed as error:
                     if line[:1] == "#":
                         comments += 1
-                    else:
-                        log.skip(name, number, str(error), line)
+                    elif changed := self._changed(number, line, str(error)):
+                        # The lines that failed are read once more, in the format they have.
+                        log.reads(changed)
+                        parse_line = changed.parse
+                        for entry in self._failed_entries(parse_line):
+                            last_s = entry.t_s
+                            low_s, high_s = last_s - _YEAR_S, last_s + _YEAR_S
+                            yield entry
                     continue
                 t_s = entry[0]
                 if low_s < t_s < high_s:
@@ -150,10 +160,43 @@ class _File:
                     self._odd.clear()
                     yield entry
             self._forget_odd()
+            self._forget_failed()
             if self._damage:
                 log.damage(name, number + 1, self._damage)
         finally:
             log.lines += number - comments
+
+    def _changed(self, number: int, line: str, why: str) -> Format | None:
+        """Take a line that cannot be read; return its format if many after one another have it."""
+        failed = self._failed
+        if failed and number - failed[-1][0] > 1:
+            self._forget_failed()
+            self._looked = False
+        if self._looked:
+            self._log.skip(self._name, number, why, line)
+            return None
+        failed.append((number, line, why))
+        if len(failed) < _CHANGE:
+            return None
+        self._looked = True  # once for lines in a row
+        found = logformat.detect([text for _, text, _ in failed], self._log.options.zone_s)
+        if self._log.options.parse is None and found and found.entries * 2 > len(failed):
+            return found
+        self._forget_failed()
+        return None
+
+    def _failed_entries(self, parse_line: Parse) -> Iterator[Entry]:
+        for number, line, _ in self._failed:
+            try:
+                yield parse_line(line)
+            except Malformed as error:
+                self._log.skip(self._name, number, str(error), line)
+        self._failed.clear()
+
+    def _forget_failed(self) -> None:
+        for number, line, why in self._failed:
+            self._log.skip(self._name, number, why, line)
+        self._failed.clear()
 
     def _lines(self) -> Iterator[str]:
         """Yield the lines that can be read."""

@@ -21,6 +21,7 @@ TOO_LONG = f"the line is longer than {LINE_MAX} bytes"
 NO_REQUEST = "the client sent no request"
 NO_HTTP = "the client did not speak HTTP"
 NO_CLIENT = "no client address"
+NO_CLIENT_FIRST = "the client is not the first field"
 NO_TIME = "no time"
 NO_STATUS = "no status"
 NONE = ("-", "")  # what stands for a field that has no value
@@ -66,6 +67,7 @@ _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"
 _STATUSES = {f" {status} ": status for status in range(100, 600)}
 _MINUTES = {f"{m // 60:02}:{m % 60:02}:": m * 60 for m in range(24 * 60)}  # of a day, in s
 _SECONDS = {f"{s:02}": s for s in range(61)}  # 60: a leap second
+_WORDS = 6  # host, ident, user, [27/Jan/2024:00:00:02, +0000], and nothing behind the last space
 _BAD_TIME = "the time is not a time"
 _new = tuple.__new__
 
@@ -83,12 +85,15 @@ def parse(line: str) -> Entry:
         raise Malformed(TOO_LONG)
 
     before, request, answer = parts[:3]
-    host = before.partition(" ")[0]
+    words = before.split(" ")
+    host = words[0]
     if not (host and host.isascii() and host.isprintable()):
         raise Malformed("no client address at the beginning")
     # host ident user [27/Jan/2024:00:00:02 +0000]
     if before[-29:-28] != "[" or before[-2:] != "] ":
         raise Malformed("no [time] before the request")
+    if len(words) != _WORDS and _is_behind(words):
+        raise Malformed(NO_CLIENT_FIRST)
     minute_s = _MINUTES.get(before[-16:-10])
     second = _SECONDS.get(before[-10:-8])
     if minute_s is None or second is None:
@@ -115,6 +120,14 @@ def parse(line: str) -> Entry:
         path, referer, agent = unescape(path), unescape(referer), unescape(agent)
     # What Entry(...) does, in half the time.
     return _new(Entry, (t_s, host, words[0], path, status, int(size), referer, agent))
+
+
+def _is_behind(words: list[str]) -> bool:
+    """Is something before the client's address, or the address missing?"""
+    if len(words) < _WORDS:
+        return True
+    first, second = values.address(words[0]), values.address(words[1])
+    return second is not None and (first is None or values.has_port(words[0]))
 
 
 _DAY = re.compile(r"(\d\d)/(...)/(\d{4}): ([+-]\d\d)([0-5]\d)", re.ASCII)

@@ -72,6 +72,8 @@ def object_of(line: str) -> dict[str, Any] | None:
         found = json.loads(line[begin:])
     except (ValueError, RecursionError):
         return None
+    if begin and isinstance(found, dict):
+        found.setdefault("ts", line.partition("\t")[0])
     return found if isinstance(found, dict) else None
 
 

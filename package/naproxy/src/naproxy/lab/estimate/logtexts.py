@@ -68,12 +68,19 @@ _SPLITS: Final[tuple[tuple[str, Callable[[str], list[str]]], ...]] = (
 def look(lines: Sequence[str], zone_s: int) -> Format | None:
     """Return how to read lines of fields in a fixed order."""
     sample = [line for line in lines if not line.startswith("#")]
-    for by, split in _SPLITS:
+    for by, split in sorted(_SPLITS, key=lambda each: not _is_separated(sample, each[0])):
         if by and values.share(sample, lambda line, by=by: line.count(by) >= 4) < 0.5:  # type: ignore[misc]
             continue
         if found := _Roles(sample, split).format(zone_s, plain=not by):
             return found
     return None
+
+
+def _is_separated(lines: Sequence[str], by: str) -> bool:
+    """Have most lines the same number of separators, so that words in between belong together?"""
+    counts = Counter(line.count(by) for line in lines) if by else Counter[int]()
+    [(count, usual)] = counts.most_common(1) or [(0, 0)]
+    return count >= 4 and usual > 0.9 * len(lines)
 
 
 class _Cell(NamedTuple):
@@ -119,7 +126,7 @@ class _Roles:
     def _columns(self) -> Iterator[_Cell]:
         for place in range(self._width):
             column = self._column(_Cell(place))
-            if place != self._anchor and values.share(column, lambda text: "|" in text) > 0.8:
+            if place != self._anchor and values.share(column, _is_captured) > 0.8:
                 counts = Counter(text.count("|") for text in column)
                 yield from (_Cell(place, part) for part in range(max(counts) + 1))
             else:
@@ -202,6 +209,13 @@ class _Roles:
             if cell.place != self._anchor
         }
         best = max(found, key=lambda cell: found[cell], default=None)
+        if (
+            best is not None
+            and self._split is cells_of
+            and best.place not in self._quoted()
+            and values.share(list(columns[best]), _is_cut) > 0.5
+        ):
+            return None  # its words are fields of their own
         return best if best is not None and found[best] >= 0.05 else None
 
     def _referer(self, columns: Mapping[_Cell, Sequence[str]]) -> _Cell | None:
@@ -250,8 +264,10 @@ class _Roles:
             and (roles.size is None or roles.size == _Cell(at + 2))
             and roles.agent in (None, _Cell(at + 4))
         )
-        if values.share(self._column(first), values.has_port) > 0.1:
-            return None  # each connection of a visitor would be another one
+        # With its port, each connection of a visitor would be another one.
+        spelled_other = [values.address(text) not in (None, text) for text in self._column(first)]
+        if sum(spelled_other) * 10 > len(spelled_other):
+            return None
         combined = self._width >= at + 5
         if not standard or (combined and roles.agent is None and not self._plain_agents(at + 4)):
             return None
@@ -287,6 +303,16 @@ class _Roles:
         if re.search(r" \d+/-?\d+/-?\d+/-?\d+/\+?\d+ ", line):
             return "HAProxy"
         return Reason("log.own_format")
+
+
+def _is_cut(text: str) -> bool:
+    """Is it only the first word of a browser's user agent?"""
+    return text.startswith("Mozilla/") and ")" not in text
+
+
+def _is_captured(text: str) -> bool:
+    """Is it a list of headers as HAProxy captures them?"""
+    return text[:1] == "{" or "|" in text
 
 
 def _is_host(text: str) -> bool:

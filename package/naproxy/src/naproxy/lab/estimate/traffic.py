@@ -13,7 +13,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 from zlib import crc32
@@ -384,7 +384,8 @@ def understood(log: Log, order: Order) -> list[Reason]:
     if not log.formats:
         return []
     formats = [Reason("log.format", format=each.name, client=each.client) for each in log.formats]
-    said = {"format": formats[0] if len(formats) == 1 else formats, "lines": log.lines}
+    form = reduce(lambda first, then: Reason("log.then", first=first, then=then), formats)
+    said = {"format": form, "lines": log.lines}
     skipped = log.malformed.total()
     if skipped:
         first = log.examples[0]
