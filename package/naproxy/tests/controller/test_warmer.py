@@ -301,3 +301,19 @@ async def test_a_few_requests_are_under_way_at_a_time(tmp_path: Path, box: Box) 
     jobs = [Job(number, "a.example", f"/{number}") for number in range(40)]
     await Varnish(tmp_path / "box.sock").fetch(jobs, most_s=60.0, expire=False)
     assert 1 < box.most == CHANNELS
+
+
+async def test_an_allowed_page_is_fetched_before_a_sleep_until_it_is_taken_back(
+    made: Warmer, box: Box
+) -> None:
+    made.stored(stored(5, "/hours", flags=0))
+    made.allow([Job(5, "a.example", "/hours")])
+    made.observed(State.ASLEEP, 2.0)
+    made.heard([event(5, Outcome.STALE, 10.0), event(99, Outcome.PASS, 100.0, client=8)])
+    await made.before_sleep()
+    assert {path for path, _ in box.asked} == {"/hours"}
+    assert made.fetched == [Job(5, "a.example", "/hours")]
+    made.allow([])
+    box.asked.clear()
+    await made.before_sleep()
+    assert (box.asked, made.fetched) == ([], [])

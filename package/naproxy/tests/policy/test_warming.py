@@ -195,3 +195,13 @@ def test_a_plan_takes_a_moment() -> None:
     assert len(made.plan(MONDAY_S + 4000, COSTS)) == Bounds().most
     # It takes 4 ms; comparing each address with each other would take half a second.
     assert time.process_time() - begun_s < 0.2
+
+
+def test_a_page_that_is_held_from_now_on_is_fetched_and_no_longer_when_it_is_not() -> None:
+    made = Warming()
+    made.stored(MONDAY_S, PAGE, 1000, 120.0, held=False)
+    made.hold(PAGE, held=True)
+    t_s = visits(made, 3, PAGE)
+    assert planned(made, t_s) == [PAGE]
+    made.hold(PAGE, held=False)
+    assert planned(made, t_s) == []
