@@ -152,7 +152,7 @@ class PageChecker:
         if state not in _NOT_RUNNING:
             self._copied = None
             self._write()
-        if state is not State.FALLING_ASLEEP and before is not state:
+        if state is not State.FALLING_ASLEEP:
             self.stop()
         if state is State.AWAKE and self.on:
             self._task = asyncio.ensure_future(self._compare())
