@@ -133,7 +133,7 @@ def test_a_log_in_doubt_has_a_result_without_a_verdict(client: FlaskClient) -> N
     [log] = result(client)["logs"]
     assert log["verdict"] is None
     assert [each["words"] for each in log["doubts"]] == [
-        "The log has no user agents, so the box cannot tell robots from people."
+        "192 of 192 requests have no user agent, so the box cannot tell robots from people."
     ]
     assert log["understood"][0]["words"] == "common; client in field 1; 192 lines"
 

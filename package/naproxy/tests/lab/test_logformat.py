@@ -214,6 +214,12 @@ def test_a_log_without_user_agents_gets_no_verdict(tmp_path: Path, name: str) ->
     assert no_verdict(tmp_path, write(tmp_path / "a.log", lines)).doubts == ["log.no_agents"]
 
 
+def test_a_log_that_had_no_user_agents_at_first_gets_no_verdict(tmp_path: Path) -> None:
+    third = len(OFFICE) // 3
+    lines = [*map(common, OFFICE[:third]), *map(combined, OFFICE[third:])]
+    assert no_verdict(tmp_path, write(tmp_path / "a.log", lines)).doubts == ["log.no_agents"]
+
+
 def test_words_of_a_user_agent_without_quotes_are_no_user_agent(tmp_path: Path) -> None:
     lines = [f"{common(entry)} {entry.agent}" for entry in OFFICE]
     assert no_verdict(tmp_path, write(tmp_path / "a.log", lines)).doubts == ["log.no_agents"]

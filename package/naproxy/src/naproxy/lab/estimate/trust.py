@@ -14,6 +14,7 @@ from naproxy.lab.estimate.logvalues import is_cloudflare
 _ASKED: Final = 50_000  # requests whose clients are counted
 _FEW_ASKED: Final = 50  # of fewer requests the clients tell nothing
 _LOOKED_AT: Final = 500  # clients that are compared with a network's addresses
+_WITHOUT_AGENT: Final = 0.25  # of requests: on real sites 0.1 to 3 % have no user agent
 _LONG_S: Final = 4 * 86400.0
 """An office that nobody asked anything of for so long was closed, or a file is missing."""
 
@@ -94,8 +95,8 @@ class Trust:
             yield Reason("log.empty")
         if self._half_unread:
             yield Reason("log.malformed", count=self.malformed, lines=self.lines)
-        if self.entries and self.without_agent > 0.5 * self.entries:
-            yield Reason("log.no_agents")
+        if self.entries and self.without_agent > _WITHOUT_AGENT * self.entries:
+            yield Reason("log.no_agents", count=self.without_agent, requests=self.entries)
         yield from self._of_clients()
         holes, length_s = self._holes()
         if length_s > self.span_s / 10:
