@@ -1,5 +1,6 @@
-"""nginx and PHP-FPM: what a program is told of a request, sessions."""
+"""nginx and PHP-FPM: what a program is told of a request, sessions, odd gzip."""
 
+import gzip
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -74,3 +75,16 @@ def test_php_is_told_nothing_that_a_visitor_made_up(php: Behind) -> None:
 
 def test_a_page_with_pragma_of_php_s_sessions_is_not_kept(php: Behind) -> None:
     assert php.ask("/session")[1] != php.ask("/session")[1]
+
+
+def test_packed_bytes_that_are_passed_arrive_as_they_were_sent(php: Behind) -> None:
+    for kind in ("member", "zeros", "newline", "plain", "cut"):
+        for encoding in ("gzip", "identity"):
+            # A login: what is passed.
+            headers = {"Authorization": "Basic eDp5", "Accept-Encoding": encoding}
+            response, body = php.ask(f"/packed?kind={kind}", **headers)
+            assert response.status == 200
+            assert response.headers["Content-Encoding"] == "gzip"
+            assert len(body) == int(response.headers.get("X-Length", "-1")), (kind, encoding)
+            if kind == "member":
+                assert gzip.decompress(body) == b"first second"

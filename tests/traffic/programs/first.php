@@ -1,5 +1,5 @@
 <?php
-// A program of PHP's, by nginx and PHP-FPM: what it is told of a request, sessions.
+// A program of PHP's, by nginx and PHP-FPM: what it is told of a request, sessions, bytes that it packs.
 switch (strtok($_SERVER['REQUEST_URI'], '?')) {
 case '/server':
 	header('Cache-Control: public, max-age=60');
@@ -15,6 +15,21 @@ case '/session':
 	header_remove('Cache-Control');
 	header_remove('Expires');
 	echo '<html>' . microtime() . '</html>';
+	break;
+case '/packed':
+	ini_set('zlib.output_compression', '0');
+	header('Content-Type: text/plain');
+	header('Content-Encoding: gzip');
+	$member = gzencode('first ');
+	$kinds = [
+		'member' => $member . gzencode('second'),
+		'zeros' => $member . str_repeat("\0", 512),
+		'newline' => $member . "\n",
+		'plain' => 'not packed at all',
+		'cut' => substr($member, 0, -4),
+	];
+	header('X-Length: ' . strlen($kinds[$_GET['kind']]));
+	echo $kinds[$_GET['kind']];
 	break;
 default:
 	echo 'first';
