@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -95,10 +96,10 @@ def test_a_topic_that_is_a_pattern_is_refused(subtests: pytest.Subtests) -> None
 class Broker:
     """A real mosquitto on loopback."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, more: str = "") -> None:
         self.port = free_port()
         self._file = directory / "mosquitto.conf"
-        self._file.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\n")
+        self._file.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\n{more}")
         self.start()
 
     def start(self) -> None:
@@ -174,6 +175,38 @@ class TestWithARealBroker:
         broker.stop()  # and with it what it retained
         broker.start()
         wait_for(lambda: broker.retained("naproxy/status") == "online", "online")
+
+
+@pytest.mark.skipif(not MOSQUITTO.exists(), reason="mosquitto not installed")
+def test_two_boxes_of_the_same_name_stay_connected(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    broker = Broker(tmp_path, f"user root\nlog_dest file {log}\nlog_type notice\n")
+    log.touch()
+    boxes = []
+    try:
+        for name in ("one", "two"):
+            file = tmp_path / f"{name}.toml"
+            file.write_text(
+                f'[mqtt]\nhost = "127.0.0.1"\nport = {broker.port}\nevery_s = 1\n'
+                '[[server]]\nid = "web"\naddress = "192.0.2.1"\nmac = "02:00:00:00:00:01"\n'
+            )
+            command = [sys.executable, "-m", "naproxy.cli", "mqtt", "--config", str(file)]
+            boxes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+            number = len(boxes)
+            wait_for(lambda n=number: log.read_text().count(" as naproxy-") == n, "the box")
+        for box in boxes:
+            box.send_signal(signal.SIGTERM)
+            assert box.wait(PATIENCE_S) == 0
+    finally:
+        for box in boxes:
+            box.kill()
+            box.wait()
+        broker.stop()
+    said = log.read_text()
+    assert "already connected" not in said
+    names = set(re.findall(r" as (naproxy-\S+)", said))
+    assert len(names) == 2
+    assert all(len(name) <= 23 for name in names)
 
 
 def test_without_a_broker_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,12 +7,16 @@ units are those of `naproxy export`.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import os
 import signal
 import socket
 import sys
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from naproxy import __version__
@@ -30,6 +34,7 @@ Message = tuple[str, str]
 """Topic and payload; all are retained."""
 
 _LEAVE_S: Final = 2.0
+_MACHINE_ID: Final = Path("/etc/machine-id")
 _DISCOVERY: Final = "homeassistant"
 """The prefix of topics that Home Assistant listens to by default."""
 _POWER: Final = {
@@ -134,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
         settings = Worked(args.config).choose().found.config.mqtt
     except ConfigError as error:
         raise CommandError(f"{args.config}: {error}") from None
-    client = _client(settings)
+    client = _client(settings, _client_id(args.config))
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
@@ -154,14 +159,27 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _client(settings: Mqtt) -> Client:
+def _client_id(file: str) -> str:
+    """Return an id that no other box has: a broker disconnects a client when its id comes again.
+
+    Boxes are often called the same, and a copied card has the same machine-id. MQTT 3.1 brokers
+    take 23 bytes.
+    """
+    try:
+        machine = _MACHINE_ID.read_bytes()
+    except OSError:
+        machine = b""
+    about = (machine, hex(uuid.getnode()).encode(), os.path.realpath(file).encode())
+    return f"naproxy-{hashlib.sha256(b'|'.join(about)).hexdigest()[:12]}"
+
+
+def _client(settings: Mqtt, name: str) -> Client:
     if not settings.host:
         raise CommandError("mqtt.host is empty: set it to the broker's address")
     try:
         from paho.mqtt.client import Client  # noqa: PLC0415 - optional
     except ImportError:
         raise CommandError("paho-mqtt is not installed: apt install python3-paho-mqtt") from None
-    name = f"naproxy-{socket.gethostname()}"
     try:
         from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415 - optional
     except ImportError:  # Debian 12 has release 1.6, which knows one API only
