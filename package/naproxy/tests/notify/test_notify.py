@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import hmac
 import json
 import sqlite3
 import ssl
@@ -248,10 +249,12 @@ def context(authority: Authority) -> ssl.SSLContext:
 
 
 @contextlib.contextmanager
-def smtp(box: Mailbox, tls: ssl.SSLContext | None = None, **options: Any) -> Iterator[int]:
+def smtp(
+    box: Mailbox, tls: ssl.SSLContext | None = None, kind: type[SMTP] = SMTP, **options: Any
+) -> Iterator[int]:
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(
-        loop.create_server(lambda: SMTP(box, hostname="here", **options), "127.0.0.1", 0, ssl=tls)
+        loop.create_server(lambda: kind(box, hostname="here", **options), "127.0.0.1", 0, ssl=tls)
     )
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -289,6 +292,76 @@ def test_a_mail_goes_by_starttls_with_a_login(
     (kept,) = box.mails
     assert (kept["To"], kept["Subject"]) == ("anna@example.org", "Büro: web Bcc: x@y")
     assert [part.get_content_type() for part in kept.walk()][1:] == ["text/plain", "image/png"]
+
+
+class Login:
+    """An authenticator that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[bytes, bytes]] = []
+
+    def __call__(self, _server: Any, _session: Any, _envelope: Any, _kind: str, data: Any) -> Any:
+        self.told.append((data.login, data.password))
+        return AuthResult(success=data.password == "größe€ 🔑".encode(), handled=False)
+
+
+@pytest.mark.parametrize("without", [(), ("PLAIN",)], ids=["plain", "login"])
+def test_a_user_and_a_password_with_umlauts_log_in(without: tuple[str, ...]) -> None:
+    box, login = Mailbox(), Login()
+    options = {"auth_require_tls": False, "auth_exclude_mechanism": without}
+    with smtp(box, authenticator=login, **options) as port:
+        umlauts = {"smtp_user": "jürgen", "smtp_password": "größe€ 🔑"}
+        settings = {**mail(port, smtp_security="none"), **umlauts}
+        assert sent("mail", settings) is None
+        wrong = {**settings, "smtp_password": "größe"}
+        assert sent("mail", wrong) == Reason("notify.login", server="localhost")
+    assert login.told[0] == ("jürgen".encode(), "größe€ 🔑".encode())
+    assert len(box.mails) == 1
+
+
+def test_cram_md5_takes_umlauts() -> None:
+    secret, told = "größe", []
+
+    class Cram(SMTP):
+        async def auth_CRAM__MD5(self, _server: Any, _args: list[str]) -> AuthResult:  # noqa: N802
+            answer = await self.challenge_auth(b"<1@here>")
+            told.append(answer)
+            digest = hmac.new(secret.encode(), b"<1@here>", "md5").hexdigest()
+            ok = answer == f"jürgen {digest}".encode()
+            return AuthResult(success=ok, handled=False)
+
+    box = Mailbox()
+    exclude = ("PLAIN", "LOGIN")
+    options = {"auth_require_tls": False, "auth_exclude_mechanism": exclude}
+    with smtp(box, kind=Cram, authenticator=_login, **options) as port:
+        umlauts = {"smtp_user": "jürgen", "smtp_password": secret}
+        assert sent("mail", {**mail(port, smtp_security="none"), **umlauts}) is None, told
+
+
+def test_a_relay_without_a_login_that_the_box_has_is_said() -> None:
+    box = Mailbox()
+    login = {"smtp_user": "u", "smtp_password": "secret"}
+    with smtp(box) as port:
+        settings = {**mail(port, smtp_security="none"), **login}
+        assert sent("mail", settings) == Reason("notify.no_auth", server="localhost")
+    none = {"auth_require_tls": False, "auth_exclude_mechanism": ("PLAIN", "LOGIN")}
+
+    class Oauth(SMTP):
+        async def auth_XOAUTH2(self, _server: Any, _args: list[str]) -> AuthResult:  # noqa: N802
+            raise AssertionError("nobody logs in by it")
+
+    with smtp(box, kind=Oauth, authenticator=_login, **none) as port:
+        settings = {**mail(port, smtp_security="none"), **login}
+        said = Reason("notify.other_auth", server="localhost", names=("XOAUTH2",))
+        assert sent("mail", settings) == said
+    assert box.mails == []
+
+
+def test_a_relay_that_takes_no_umlauts_in_addresses_is_said() -> None:
+    box = Mailbox()
+    with smtp(box, enable_SMTPUTF8=False) as port:
+        settings = {**mail(port, smtp_security="none"), "mail_to": ["jürgen@example.org"]}
+        assert sent("mail", settings) == Reason("notify.no_smtputf8", server="localhost")
 
 
 def test_a_mail_goes_by_tls_to_a_server_that_somebody_vouches_for(
@@ -339,6 +412,30 @@ def test_a_webhook_gets_all_that_is_known(receiver: WebServer) -> None:
     [(path, head)], [(method, body)] = receiver.asked, receiver.sent
     assert (method, path, "authorization" in head) == ("POST", "/hook", False)
     assert json.loads(body).keys() == {"box", "event", "t_s", "title", "text", "reason"}
+
+
+@pytest.mark.parametrize(
+    ("login", "sent_as"),
+    [("box:secret", "box:secret"), ("b%C3%BCro:a%40b%3Ac:d", "büro:a@b:c:d"), ("box", "box:")],
+)
+def test_a_user_and_a_password_in_an_address_are_sent_as_basic(
+    receiver: WebServer, login: str, sent_as: str
+) -> None:
+    address = receiver.url.replace("://", f"://{login}@")
+    assert post(f"{address}/hook") is None
+    assert sent("ntfy", {"ntfy": f"{address}/naproxy", "ntfy_token": ""}) is None
+    expected = "Basic " + base64.b64encode(sent_as.encode()).decode()
+    assert [(path, head["authorization"]) for path, head in receiver.asked] == [
+        ("/hook", expected),
+        ("/", expected),
+    ]
+    assert all(login not in head["host"] for _, head in receiver.asked)
+
+
+def test_a_token_goes_before_a_password_in_the_address(receiver: WebServer) -> None:
+    address = receiver.url.replace("://", "://box:secret@")
+    assert sent("webhook", {"webhook": address, "webhook_token": "tk"}) is None
+    assert receiver.asked[0][1]["authorization"] == "Bearer tk"
 
 
 def test_a_webhook_that_refuses_or_leads_elsewhere_has_not_arrived(receiver: WebServer) -> None:
@@ -494,6 +591,13 @@ def test_a_token_that_goes_unencrypted_is_warned_of(tmp_path: Path) -> None:
         assert warned == [f"notify.{way}_token" for way in ways]
         lines = [line for line in command.told(said) if "sent in clear" in line]
         assert [line.partition(":")[0] for line in lines] == ways
+
+
+def test_a_password_in_an_address_that_goes_unencrypted_is_warned_of(tmp_path: Path) -> None:
+    for scheme, warned in (("http", ["notify.webhook"]), ("https", [])):
+        text = f'[notify]\nwebhook = "{scheme}://box:pw@10.0.0.5/a@b"\n'
+        assert [each.where for each in config.look(text).warnings] == warned
+    assert config.look('[notify]\nwebhook = "http://10.0.0.5/a@b"\n').warnings == []
 
 
 def test_what_is_not_wanted_or_not_in_quiet_times_is_not_told(tmp_path: Path) -> None:

@@ -39,11 +39,13 @@ class Notify:
     def in_clear(self) -> dict[str, str]:
         """Return those whose secret anybody on the way can read, and its key."""
         return {
-            name: secret
+            name: secret if getattr(self, secret) else place
             for name, on, to, secret in channels.secrets()
-            if getattr(self, on) and getattr(self, secret)
+            if getattr(self, on)
             for place in to[:1]
-            if str(getattr(self, place)).startswith("http:")
+            for address in (str(getattr(self, place)),)
+            if address.startswith("http:")
+            and (getattr(self, secret) or "@" in address.split("/")[2])
         }
 
 
