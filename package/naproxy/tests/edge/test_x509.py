@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 from pathlib import Path
 
@@ -74,6 +75,79 @@ def test_a_key_as_openssl_once_encrypted_them_is_read(authority: Authority) -> N
     assert b"Proc-Type" in key
     assert reading(Sent(issued.pem, key, password="hush")).certificate.kind == "rsa"
     assert refused(Sent(issued.pem, key, password="wrong")).code == "https.password"
+
+
+LEGACY = ("-provider", "legacy", "-provider", "default")
+
+
+@pytest.mark.parametrize(
+    "cipher",
+    [
+        *(("-v1", each) for each in ("PBE-MD5-DES", "PBE-SHA1-RC2-40", "PBE-SHA1-RC4-128")),
+        *(("-v1", each) for each in ("PBE-SHA1-3DES", "PBE-SHA1-DES")),
+        ("-v2", "des"),
+        ("-v2", "aes256"),
+    ],
+    ids=" ".join,
+)
+def test_a_key_in_pkcs8_is_read_whatever_its_cipher(
+    authority: Authority, cipher: tuple[str, str]
+) -> None:
+    issued = authority.issue("a.example")
+    argv = ("pkcs8", "-topk8", "-in", issued.key_file, *cipher, "-passout", "pass:geheim")
+    for form in ("PEM", "DER"):
+        key = openssl(*argv, "-outform", form, *LEGACY)
+        kept = reading(Sent(issued.pem, key, password="geheim")).key
+        assert kept == reading(Sent(issued.pem, issued.key)).key
+        assert refused(Sent(issued.pem, key, password="falsch")).code == "https.password"
+        assert refused(Sent(issued.pem, key)).code == "https.encrypted"
+
+
+def test_der_pkcs7_base64_and_utf16_are_read(authority: Authority) -> None:
+    issued = authority.issue("a.example")
+    expected = reading(Sent(authority.chain(issued), issued.key))
+    der = openssl("x509", "-in", issued.file, "-outform", "DER")
+    key = openssl("pkey", "-in", issued.key_file, "-outform", "DER")
+    alone = reading(Sent(issued.pem, issued.key))
+    assert reading(Sent(der, key)) == alone
+    assert reading(Sent(base64.encodebytes(der), base64.b64encode(key))) == alone
+    packed = ("crl2pkcs7", "-nocrl", "-certfile", issued.file, "-certfile", authority.below.file)
+    for form in ("PEM", "DER"):
+        assert reading(Sent(openssl(*packed, "-outform", form), issued.key)) == expected
+    both = authority.chain(issued).decode() + issued.key.decode()
+    for coding in ("utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"):
+        assert reading(Sent(both.encode(coding))) == expected, coding
+    store = authority.pkcs12(issued, "hush")
+    assert reading(Sent(store, password="hush")).certificate == expected.certificate
+
+
+def test_the_same_key_in_two_forms_is_one(authority: Authority) -> None:
+    issued = authority.issue("a.example", kind="rsa")
+    other = openssl("rsa", "-in", issued.key_file, "-traditional")
+    assert other != issued.key
+    both = Sent(issued.pem + other, issued.key)
+    assert reading(both) == reading(Sent(issued.pem, issued.key))
+    hidden = Sent(issued.pem + encrypted(issued, "hush"), issued.key, password="hush")
+    assert reading(hidden) == reading(Sent(issued.pem, issued.key))
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\xfe\xed\xfe\xed\0\0\0\2", "Java keystore"),
+        (b"PuTTY-User-Key-File-3: ssh-rsa\n", "PuTTY"),
+        (b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n", "CSR"),
+        (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "public key"),
+        (b"ssh-ed25519 AAAA you@here", "ssh"),
+    ],
+)
+def test_what_is_sent_by_mistake_is_called_by_its_name(
+    authority: Authority, data: bytes, kind: str
+) -> None:
+    for sent in (Sent(data, authority.root.key), Sent(authority.root.pem, data)):
+        reason = refused(sent)
+        assert reason.code == "https.something_else"
+        assert kind in str(reason)
 
 
 @pytest.mark.parametrize("more", [(), ("-legacy",)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import codecs
 import json
 import sys
 import time
@@ -146,8 +147,13 @@ def _sent(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _text(file: Path) -> str:
-    """Return a file's text; what is no text is refused where PEM is read."""
-    return _read(file).decode("ascii", errors="replace")
+    """Return a file's text, DER as base64; other data is refused where PEM is read."""
+    data = _read(file)
+    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return data.decode("utf-16", errors="replace")
+    if data[:1] == b"\x30" and not data.isascii():
+        return base64.b64encode(data).decode()
+    return data.removeprefix(codecs.BOM_UTF8).decode("ascii", errors="replace")
 
 
 def _read(file: Path) -> bytes:

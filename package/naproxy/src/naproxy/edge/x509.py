@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import re
 import tempfile
 from collections.abc import Sequence
@@ -33,6 +34,29 @@ _BLOCK: Final = re.compile(
 )
 _BEGINS: Final = b"-----BEGIN "
 _KEYS: Final = (b"PRIVATE KEY", b"RSA PRIVATE KEY", b"EC PRIVATE KEY", b"ENCRYPTED PRIVATE KEY")
+_MOST_KEYS: Final = 4
+"""The same key may come in several forms."""
+_PKCS7: Final = (b"PKCS7", b"PKCS #7 SIGNED DATA")
+_BASE64: Final = re.compile(rb"[A-Za-z0-9+/\s]+={0,2}\s*")
+_SEQUENCE: Final = b"\x30"
+"""How DER begins."""
+_ENCRYPTED_OIDS: Final = (
+    b"\x2a\x86\x48\x86\xf7\x0d\x01\x05",
+    b"\x2a\x86\x48\x86\xf7\x0d\x01\x0c\x01",
+)
+"""PKCS #5 and the PKCS #12 ways to encrypt by a password."""
+_DATA_OID: Final = b"\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01"
+_STRANGE: Final = (
+    (b"\xfe\xed\xfe\xed", "Java keystore (JKS)"),
+    (b"PuTTY-User-Key-File", "PuTTY key (.ppk)"),
+    (b"-----BEGIN CERTIFICATE REQUEST-----", "certificate request (CSR)"),
+    (b"-----BEGIN NEW CERTIFICATE REQUEST-----", "certificate request (CSR)"),
+    (b"-----BEGIN X509 CRL-----", "revocation list (CRL)"),
+    (b"-----BEGIN PGP ", "PGP key"),
+    (b"ssh-", "public key of ssh"),
+    (b"-----BEGIN PUBLIC KEY-----", "public key"),
+)
+"""What people send by mistake, by its beginning."""
 _HASH: Final = re.compile(r"^[0-9a-f]{8}$", re.MULTILINE)
 _LEAST_BITS: Final = 2048
 _MOST_BITS: Final = 8192
@@ -48,7 +72,10 @@ class CertificateError(WrongError):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What somebody sends: PEM, or PKCS #12; the key may be in `pem` too."""
+    """What somebody sends: PKCS #12, or PEM, DER, base64 of DER or PKCS #7, also in UTF-16.
+
+    The key may be in `pem` too.
+    """
 
     pem: bytes = field(default=b"", repr=False)
     key: bytes = field(default=b"", repr=False)
@@ -164,19 +191,27 @@ class _Reading:
         return str(path)
 
     async def pair(self) -> Pair:
-        text = self._sent.pem + b"\n" + self._sent.key
         if self._sent.pkcs12:
-            text = await self._unpacked()
-        certificates, keys = split(text)
+            text = await self._unpacked(self._sent.pkcs12)
+        else:
+            text = await self._pem(self._sent.pem) + b"\n" + await self._pem(self._sent.key)
+        certificates, sent_keys = split(text)
         if not certificates:
+            if kind := _strange(self._sent.pem):
+                raise CertificateError("https.something_else", kind=kind)
             raise CertificateError("https.no_certificate")
-        if not keys:
+        if not sent_keys:
+            if kind := _strange(self._sent.key):
+                raise CertificateError("https.something_else", kind=kind)
             raise CertificateError("https.no_key")
+        if len(sent_keys) > _MOST_KEYS:
+            raise CertificateError("https.many_keys")
+        keys = {await self._key(each) for each in sent_keys}
         if len(keys) > 1:
             raise CertificateError("https.many_keys")
         if len(certificates) > _MOST_CERTIFICATES:
             raise CertificateError("https.many_certificates", high=_MOST_CERTIFICATES)
-        key = await self._key(keys[0])
+        key = keys.pop()
         public, kind, bits = await self._kind(key)
         read = [await self._certificate(pem) for pem in certificates]
         leaf = next((each for each in read if each.public == public), None)
@@ -198,9 +233,47 @@ class _Reading:
         )
         return Pair(made, b"".join(each.pem for each in chain), key)
 
-    async def _unpacked(self) -> bytes:
+    async def _pem(self, data: bytes) -> bytes:
+        """Return what was sent as PEM; CertificateError."""
+        text = _as_utf8(data)
+        if _BEGINS in text:
+            lists = [each[0] for each in _BLOCK.finditer(text) if each["of"] in _PKCS7]
+            return b"\n".join([text, *[await self._list(each, "PEM") for each in lists]])
+        der = _der(data)
+        if der is None:
+            if kind := _strange(text):
+                raise CertificateError("https.something_else", kind=kind)
+            return text
+        return await self._from_der(der)
+
+    async def _from_der(self, der: bytes) -> bytes:
+        file = self._file(der)
+        done = await self._openssl.run("x509", "-inform", "DER", "-in", file)
+        if not done.code:
+            return done.output
+        done = await self._openssl.run("pkcs7", "-inform", "DER", "-print_certs", "-in", file)
+        if not done.code:
+            return done.output
+        if any(oid in der for oid in _ENCRYPTED_OIDS) and _DATA_OID not in der:
+            return _block(b"ENCRYPTED PRIVATE KEY", der)
+        done = await self._openssl.run("pkey", "-inform", "DER", "-in", file)
+        if not done.code:
+            return done.output
+        if _DATA_OID in der:
+            return await self._unpacked(der)
+        raise CertificateError("https.not_pem")
+
+    async def _list(self, data: bytes, form: str) -> bytes:
+        """Return the certificates of a PKCS #7 file."""
+        file = self._file(data)
+        done = await self._openssl.run("pkcs7", "-inform", form, "-print_certs", "-in", file)
+        if done.code:
+            raise CertificateError("https.cut_off")
+        return done.output
+
+    async def _unpacked(self, pkcs12: bytes) -> bytes:
         """Return PKCS #12 as PEM; what is old needs the old ciphers."""
-        argv = ("pkcs12", "-in", self._file(self._sent.pkcs12), "-passin", self._passin, "-noenc")
+        argv = ("pkcs12", "-in", self._file(pkcs12), "-passin", self._passin, "-noenc")
         done = await self._openssl.run(*argv)
         if done.code and b"unsupported" in done.complaint:
             done = await self._openssl.run(*argv, "-legacy")
@@ -216,7 +289,12 @@ class _Reading:
         encrypted = b"ENCRYPTED" in pem
         if encrypted and not self._sent.password:
             raise CertificateError("https.encrypted")
-        done = await self._openssl.run("pkey", "-in", self._file(pem), "-passin", self._passin)
+        argv = ("pkey", "-in", self._file(pem), "-passin", self._passin)
+        done = await self._openssl.run(*argv)
+        if done.code and b"generic_fetch:unsupported" in done.complaint:
+            done = await self._openssl.run(*argv, "-provider", "legacy", "-provider", "default")
+            if done.code and b"unable to load provider" in done.complaint:
+                raise CertificateError("https.old_key")
         if done.code:
             raise CertificateError("https.password" if encrypted else "https.bad_key")
         return done.output
@@ -360,9 +438,45 @@ def _wrapped(body: bytes) -> bytes:
         der = base64.b64decode(b"".join(body.split()), validate=True)
     except binascii.Error:
         raise CertificateError("https.cut_off") from None
+    return _block(b"CERTIFICATE", der)
+
+
+def _block(label: bytes, der: bytes) -> bytes:
     text = base64.b64encode(der)
     lines = [text[at : at + 64] for at in range(0, len(text), 64)]
-    return b"\n".join([b"-----BEGIN CERTIFICATE-----", *lines, b"-----END CERTIFICATE-----", b""])
+    return b"\n".join([b"-----BEGIN %b-----" % label, *lines, b"-----END %b-----" % label, b""])
+
+
+def _as_utf8(data: bytes) -> bytes:
+    """Return text that Windows saved as UTF-16 as UTF-8; anything else as it is."""
+    marks = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+    coding = marks.get(data[:2])
+    for form in ("utf-16-le", "utf-16-be"):
+        at = data.find(_BEGINS.decode().encode(form))
+        if coding is None and at >= 0 and at % 2 == 0:
+            coding = form
+    if coding is None:
+        return data.removeprefix(codecs.BOM_UTF8)
+    return data.decode(coding, errors="replace").encode()
+
+
+def _der(data: bytes) -> bytes | None:
+    """Return DER, which may be sent as base64; None if it is something else."""
+    if data[:1] == _SEQUENCE and not data.isascii():
+        return data
+    if not data.strip() or not _BASE64.fullmatch(data):
+        return None
+    try:
+        der = base64.b64decode(b"".join(data.split()), validate=True)
+    except binascii.Error:
+        return None
+    return der if der[:1] == _SEQUENCE else None
+
+
+def _strange(data: bytes) -> str:
+    """Return what was sent by mistake; empty where that is not known."""
+    text = _as_utf8(data).lstrip()
+    return next((kind for begin, kind in _STRANGE if text.startswith(begin)), "")
 
 
 def _extensions(said: str) -> dict[str, str]:

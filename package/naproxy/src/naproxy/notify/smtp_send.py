@@ -9,9 +9,12 @@ import ssl
 from collections.abc import Mapping
 from email.message import EmailMessage
 from email.utils import format_datetime, localtime, make_msgid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from naproxy.core.reason import WrongError, own_words
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 TAKES_S = 20.0
 _MECHANISMS = {"CRAM-MD5", "PLAIN", "LOGIN"}
@@ -30,10 +33,10 @@ class _Utf8(str):
 class _Utf8Login(smtplib.SMTP):
     """Logs in with any characters."""
 
-    def auth_plain(self, challenge: bytes | None = None) -> str:
+    def auth_plain(self, challenge: Buffer | None = None) -> str:
         return _Utf8(super().auth_plain(challenge))
 
-    def auth_login(self, challenge: bytes | None = None) -> str:
+    def auth_login(self, challenge: Buffer | None = None) -> str:
         return _Utf8(super().auth_login(challenge))
 
     def auth_cram_md5(self, challenge: bytes | None = None) -> str | None:  # type: ignore[override]
