@@ -206,3 +206,16 @@ def test_what_was_measured_is_reckoned_with_when_told_so(commissioned: Commissio
     assert done.returncode == 0, done.stderr
     power = box.api("GET", "/v1/config")["server"][0]["power"]
     assert power == {name: max(0.0, round(fit[name]["value"], 1)) for name in TABLE_4_2}
+
+
+def test_a_quick_meter_shows_when_the_power_rises(commissioned: Commissioned) -> None:
+    office = commissioned.office
+    office.box.sleep()
+    office.server.board.configure(wake_s=1.5)
+    office.box.api("POST", "/v1/servers/web/wake", {})
+    office.box.await_state("awake")
+    office.server.board.configure(wake_s=BOARD.wake_s)
+    took_s = {each["stage"]: each["took_s"] for each in office.box.wakes()[0]["stages"]}
+    assert list(took_s) == ["power", "network", "port", "answer"]
+    assert took_s["power"] < 1.0, "long before it answers"
+    assert took_s["power"] + took_s["network"] >= 1.5
