@@ -16,9 +16,9 @@ from naproxy.core import page_h
 from naproxy.core.page_h import Outcome
 from playwright.sync_api import Browser, expect
 
-from tests.webui.conftest import WatchedPage, cookies_of, watched
+from tests.webui.conftest import OpenPage, WatchedPage, cookies_of, watched
 from tests.webui.looks import clean_narrow_and_dark
-from tests.webui.settings import field, save, saved
+from tests.webui.settings import field, put, save, saved
 from tests.webui.stage import Stage
 
 GUIDE = "/setup/again/waiting?server=web"
@@ -44,20 +44,27 @@ class New(Stage):
 
 
 class Watching(New):
-    """The same after three days of visits, all of which the server answered awake."""
+    """The same after some days of visits, all of which the server answered awake."""
+
+    def __init__(self, watched_days: float = 3) -> None:
+        super().__init__()
+        self._watched_days = watched_days
 
     def fill(self) -> None:
-        """Write three days of visits."""
+        """Write the visits: a page that needs the server, and files from the cache."""
         super().fill()
         past = Box(self.data_dir)
         past.stop()
-        past.wall_s = time.time() - 3 * 86400
+        past.wall_s = time.time() - self._watched_days * 86400
         past.start()
         past.history.watch(["web"])
         chosen = Random(4)
         while past.wall_s < time.time() - 600:
-            ask(past, chosen.randrange(5), Outcome.FETCH, flags=page_h.E_NEEDED)
-            for _ in range(chosen.choice([1, 3, 10])):
+            visitor = chosen.randrange(5)
+            ask(past, visitor, Outcome.FETCH, flags=page_h.E_NEEDED)
+            for _ in range(9):
+                ask(past, visitor, Outcome.HIT)
+            for _ in range(chosen.choice([10, 30, 60])):
                 past.pass_s(past.history.next_s)
                 past.history.tick()
         past.stop()
@@ -140,6 +147,40 @@ def test_a_box_that_only_watches_shows_its_own_visitors(browser: Browser) -> Non
         field(page, "server.web.promise.fraction").fill("7")
         expect(seen.locator("input:checked")).to_have_count(0)
         page.evaluate("window.onbeforeunload = null")
+
+
+@pytest.mark.usefixtures("as_it_was")
+def test_the_page_now_says_when_the_box_uses_more_than_it_saves(open_page: OpenPage) -> None:
+    page = open_page("/")
+    expect(page.locator("#sums")).to_contain_text("days")
+    expect(page.locator("#pays")).to_be_empty()
+    page.goto("/settings/system")
+    field(page, "box.proxy_w").fill("500")
+    save(page)
+    saved(page)
+    page.goto("/")
+    expect(page.locator("#pays")).to_contain_text("This does not pay")
+    page.get_by_role("link", name="Choose who may wait").click()
+    page.wait_for_url("**/settings/sleep")
+
+
+def test_a_better_choice_is_proposed_after_two_weeks_and_can_be_undone(browser: Browser) -> None:
+    with (
+        Watching(watched_days=16) as stage,
+        watched(browser, stage.url, storage_state=cookies_of(browser, stage.url)) as page,
+    ):
+        put(stage, "server.web.promise", fraction=0.01)
+        page.goto("/")
+        proposed = page.locator("#proposals")
+        expect(proposed).to_contain_text("proposes another choice")
+        clean_narrow_and_dark(page, "waiting-proposed")
+        proposed.get_by_role("button", name="Choose it").click()
+        expect(proposed).to_contain_text("as the box proposed")
+        assert promise(stage)["fraction"] > 0.01
+        page.goto(SETTINGS)
+        page.get_by_role("button", name="Undo").click()
+        expect(page.locator("[data-proposal]")).to_be_hidden()
+        assert promise(stage)["fraction"] == 0.01
 
 
 def test_a_log_that_was_estimated_gives_the_figures(page: WatchedPage, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from naproxy_webui.office.https import troubles
 from naproxy_webui.pages.now import card as now
 from naproxy_webui.pages.now import overview
 from naproxy_webui.pages.now.rates import Rates
+from naproxy_webui.pages.settings.proposing import may_propose
 from naproxy_webui.render import render
 
 blueprint = Page("now", __name__, "/", place=10)
@@ -117,6 +118,7 @@ def show() -> str:
         now=_now(time.time() - now.LIVE_S, first=True),
         live_s=now.LIVE_S,
         overview={"lines": overview.lines(), "saved": overview.known_sums()},
+        proposals=may_propose([each.id for each in equipment().servers], time.time()),
     )
 
 

@@ -39,8 +39,8 @@ FRESH_S: Final = {"watched": 6 * 3600.0, "example": 600.0}
 ALIKE: Final = 0.2
 """A wake or watts that differ by more make a log's figures those of another server."""
 
-_SERVER: Final = string(minLength=1, maxLength=64)
-_CARD: Final = obj(
+SERVER: Final = string(minLength=1, maxLength=64)
+CARD: Final = obj(
     name=choice(*FRACTIONS),
     fraction=number(),
     delta_s=number(),
@@ -62,7 +62,7 @@ _FIGURES: Final = obj(
     requests=integer(),
     of=_OF,
     old=boolean(description="the server or the box is another by now"),
-    cards=array(_CARD),
+    cards=array(CARD),
 )
 WAITING: Final = obj(
     state=choice(NONE, RUNNING, DONE, FAILED, CANCELLED),
@@ -136,8 +136,18 @@ def figures_of(asked: Asked) -> dict[str, Any] | None:
     if from_log:
         return from_log
     kept = hindsights().kept(asked.key)
-    if kept is None:
+    return _of_history(asked, kept) if kept else None
+
+
+def watched_of(asked: Asked, now_s: float) -> dict[str, Any] | None:
+    """Return the figures of the recorded requests, whatever a log says; None if none are fresh."""
+    if not _fresh(asked, now_s):
         return None
+    kept = hindsights().kept(asked.key)
+    return _of_history(asked, kept) if kept else None
+
+
+def _of_history(asked: Asked, kept: dict[str, Any]) -> dict[str, Any]:
     answer, question = kept["answer"], kept["question"]
     return {
         **{name: answer[name] for name in ("source", "days", "requests")},
@@ -218,7 +228,7 @@ def _told(asked: Asked, now_s: float) -> dict[str, Any]:
     blueprint,
     "GET",
     "/api/settings/waiting",
-    query={"server": _SERVER},
+    query={"server": SERVER},
     needed=("server",),
     answer=WAITING,
     refusals=(404, 503),
@@ -233,7 +243,7 @@ def state(query: dict[str, Any]) -> Any:
     blueprint,
     "POST",
     "/api/settings/waiting",
-    body=obj(server=_SERVER),
+    body=obj(server=SERVER),
     answer=WAITING,
     status=HTTPStatus.ACCEPTED,
     refusals=(404, 503),
@@ -242,7 +252,7 @@ def start(body: dict[str, Any]) -> Any:
     """Work out what each choice brings, if that is not known."""
     now_s = time.time()
     asked = asked_of(body["server"], now_s)
-    if _told(asked, now_s)["state"] != DONE:
+    if not _fresh(asked, now_s):
         newest_s = last_block_s(history(), body["server"], now_s)
         try:
             hindsights().start(asked.key, asked.question, newest_s)
@@ -258,7 +268,7 @@ def start(body: dict[str, Any]) -> Any:
     blueprint,
     "PUT",
     "/api/settings/waiting",
-    body=obj(server=_SERVER, choice=choice(*FRACTIONS)),
+    body=obj(server=SERVER, choice=choice(*FRACTIONS)),
     answer=WAITING,
     refusals=(404, 409, 503),
 )

@@ -1,7 +1,8 @@
 // Who may wait: three cards with what each brings in a year, for the guide and the settings.
 
-import { fill, get, h, notice, pause, post, refusal, t } from "./core.js";
-import { duration, energy, money, number, watts } from "./format.js";
+import { button, fill, get, h, notice, pause, post, put, refusal, t } from "./core.js";
+import { onPress } from "./form.js";
+import { date, duration, energy, money, number, watts } from "./format.js";
 
 const EVERY_MS = 700;
 const NAMES = ["hardly", "few", "first"];
@@ -142,5 +143,83 @@ export async function waiting(place, server, show = () => {}) {
 			}
 		} else return;
 		if (said.state !== state) draw(said);
+	}
+}
+
+// Another choice, proposed once
+
+const PROPOSAL = "/api/settings/waiting/proposal";
+const DUE_MS = 3000;
+/** A small box takes minutes. */
+const DUE_TIMES = 200;
+
+/** @param {Loose} card */
+const year = (card) =>
+	t(card.kwh_a_year < 0 ? "waiting.year_loses" : "waiting.year_saves", { year: perYear(card) });
+
+/**
+ * Show what the box proposes after two weeks, or that it was taken, with undo; have the figures
+ * worked out first. `changed` is called after each answer.
+ * @param {HTMLElement} place @param {string} server @param {() => unknown} changed
+ */
+export async function proposal(place, server, changed = () => {}) {
+	const mayChange = document.body.dataset.mayChange !== "no";
+	let said = await get(PROPOSAL, { server });
+	for (let times = 0; said.due && mayChange && times < DUE_TIMES; times++) {
+		await post("/api/settings/waiting", { server });
+		await pause(DUE_MS);
+		said = await get(PROPOSAL, { server });
+	}
+	draw();
+
+	/** @param {string} looks @param {string} key @param {string} answer */
+	function answering(looks, key, answer) {
+		const made = button(looks, t(key), null);
+		onPress(made, async () => {
+			said = await put(PROPOSAL, { server, answer });
+			draw();
+			changed();
+		});
+		return made;
+	}
+
+	function draw() {
+		const { state, now, better, at_s } = said;
+		place.hidden = !state || !now || !better;
+		if (!now || !better) return fill(place);
+		const title = t(`waiting.title.${better.name}`);
+		if (state === "taken") {
+			fill(
+				place,
+				notice(
+					"good",
+					h("p", t("waiting.taken", { title, server, date: date(at_s ?? 0) })),
+					mayChange && h("div.row", answering(".small", "waiting.undo", "undo")),
+				),
+			);
+			return;
+		}
+		const words = {
+			title,
+			server,
+			before: year(now),
+			after: year(better),
+			waits: number(better.waits_a_day, 0),
+			waits_before: number(now.waits_a_day, 0),
+		};
+		fill(
+			place,
+			notice(
+				now.pays ? "info" : "bad",
+				!now.pays && h("p", h("b", t("waiting.pays_not"))),
+				h("p", t("waiting.proposed", words)),
+				mayChange &&
+					h(
+						"div.row",
+						answering(".small.primary", "waiting.take", "take"),
+						answering(".small", "waiting.decline", "decline"),
+					),
+			),
+		);
 	}
 }

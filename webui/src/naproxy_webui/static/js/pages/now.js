@@ -1,7 +1,23 @@
 // The page Now: the servers' cards, asked for each second, and above them one sentence, what is
 // saved, and what is still to do.
 
-import { all, at, button, fill, get, h, icon, one, poll, post, say, stat, t } from "../kit/core.js";
+import {
+	all,
+	at,
+	button,
+	fill,
+	get,
+	h,
+	icon,
+	notice,
+	one,
+	poll,
+	post,
+	redraw,
+	say,
+	stat,
+	t,
+} from "../kit/core.js";
 import { clockS, energy, money, number, when } from "../kit/format.js";
 import { showBox } from "../kit/shell.js";
 import { Card } from "./now/card.js";
@@ -95,6 +111,41 @@ function showSums() {
 		figure(t("now.sum_expected"), expected?.month, rests, true),
 		figure(t("now.sum_year"), expected?.year, rests, true),
 	);
+}
+
+// Whether it pays
+
+/**
+ * By the days that the forecast rests on. A server that is not armed cannot save anything yet.
+ * @param {Now} now
+ */
+function showPays({ servers }) {
+	const year = servers.some(({ armed }) => armed) ? saved?.forecast?.year : undefined;
+	const loses = year && (year.money ?? year.net_j) < 0;
+	const amount = loses ? (year.money === null ? energy(-year.net_j) : money(-year.money)) : "";
+	redraw(at("pays"), amount, () =>
+		loses
+			? [
+					notice(
+						"bad",
+						h("p", h("b", t("now.pays_not", { amount }))),
+						mayChange &&
+							h("p", h("a", { href: "/settings/sleep" }, t("now.pays_not_do"))),
+					),
+				]
+			: [],
+	);
+}
+
+/** What the box proposes after two weeks; few boxes have anything, so it is loaded late. */
+async function showProposals() {
+	const places = all("[data-proposal]");
+	if (!places.length) return;
+	const { proposal } = await import("../kit/waiting.js");
+	for (const place of places) {
+		// Another time will do: what is now has its own words for a box that is not reached.
+		proposal(place, place.dataset.proposal ?? "").catch(() => {});
+	}
 }
 
 // What is still to do
@@ -197,6 +248,7 @@ function show(said) {
 	newest = said;
 	stale.hidden = true;
 	showSentence(said);
+	showPays(said);
 	at("sums").hidden = at("log").hidden = !said.servers.length;
 	if (!said.servers.length) return nobody();
 	for (const each of all(":scope > :not(.server)", servers)) each.remove();
@@ -253,3 +305,4 @@ const begin = () => {
 	ask = poll("/api/now", { every_s: EVERY_S, query: since, data: show, error: lost });
 };
 setTimeout(begin, last_s === null ? 0 : EVERY_S * 500);
+showProposals();

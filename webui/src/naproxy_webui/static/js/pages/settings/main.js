@@ -5,11 +5,13 @@ import { refused } from "../../kit/dialog.js";
 import { picos } from "../../kit/pico.js";
 import { nameCurrencies } from "../../kit/places.js";
 import { services } from "../../kit/services.js";
+import { proposal } from "../../kit/waiting.js";
 import { bands } from "./bands.js";
 import { carbonDioxide } from "./co2.js";
 import { emptyCache, logs, machine, makers, restore } from "./box.js";
 import {
 	addForm,
+	again,
 	findField,
 	lockForViewers,
 	mendForm,
@@ -50,6 +52,9 @@ sayWhenSet();
 
 for (const place of all("[data-picos]")) picos(place).catch(refused);
 for (const place of all("[data-waiting]")) waitingCards(place).catch(refused);
+for (const place of all("[data-proposal]")) {
+	proposal(place, place.dataset.proposal ?? "", () => again(t("settings.saved"))).catch(refused);
+}
 
 for (const place of all("[data-services]")) {
 	services(place, { server: place.dataset.services }, (version) => {
