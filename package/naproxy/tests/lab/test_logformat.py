@@ -332,6 +332,7 @@ def test_a_cut_file_gives_what_was_readable_and_says_so(tmp_path: Path, how: str
         (gzip.compress(b"a.log" + bytes(252) + b"ustar\x0000" + bytes(247)), "a tar archive"),
         (b"ElfFile\0" + bytes(100), "a log of Windows' Event Viewer"),
     ],
+    ids=["zip", "tar", "evtx"],
 )
 def test_an_archive_is_refused_in_words(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "a.log"
