@@ -495,6 +495,35 @@ def test_a_bad_backup_is_refused_in_words(tmp_path: Path, subtests: pytest.Subte
             archive.read(tmp_path / "b", tmp_path / "out.db")
 
 
+def tar_by(folder: Path, *argv: str) -> bytes:
+    """What the system's tar packs of a folder."""
+    return subprocess.run(["tar", "-C", str(folder), *argv], capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize("folder", ["", "naproxy-box/"], ids=["plain", "folder"])
+@pytest.mark.parametrize("form", ["gnu", "pax", "ustar"])
+@pytest.mark.parametrize("packed", ["-c", "-cz", "-cj", "-cJ"])
+def test_a_backup_that_was_unpacked_or_packed_again_is_read(
+    home: Home, tmp_path: Path, packed: str, form: str, folder: str
+) -> None:
+    whole = archive.read(home.backup(tmp_path / "b", secrets=True, history=True))
+    again = tmp_path / "again"
+    there = again / folder
+    there.mkdir(parents=True)
+    tar_by(there, "-xf", str(tmp_path / "b"))
+    # A Mac's: attributes beside each file, and its notes
+    for each in list(there.rglob("*")):
+        if each.is_file():
+            each.with_name(f"._{each.name}").write_bytes(b"\0\5\26\7\0\2\0\0Mac OS X")
+    (there / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
+    (again / "__MACOSX").mkdir()
+    (again / "__MACOSX" / "._naproxy.toml").write_bytes(b"\0\5\26\7")
+    (tmp_path / "b").write_bytes(tar_by(again, packed, f"--format={form}", "."))
+    found = archive.read(tmp_path / "b")
+    assert found.summary() == whole.summary()
+    assert (found.files, found.toml, found.saved) == (whole.files, whole.toml, whole.saved)
+
+
 def test_a_damaged_history_is_refused(home: Home, tmp_path: Path) -> None:
     data = bytearray((home.data / "history.db").read_bytes())
     data[4096:9000] = os.urandom(4904)

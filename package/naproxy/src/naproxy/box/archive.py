@@ -175,8 +175,18 @@ def read(path: Path, history_to: Path | None = None) -> Found:
     parts: dict[str, bytes] = {}
     history_bytes = 0
     try:
-        with tarfile.open(path, "r|gz") as tar:
+        # Browsers on a Mac unpack the outer layer: r|* takes a plain tar too.
+        with tarfile.open(path, "r|*") as tar:
+            wrapper: str | None = None
             for number, member in enumerate(tar):
+                member.name = _plain_name(member.name)
+                if wrapper is None and member.isreg() and not _is_of_mac(member.name):
+                    wrapper = _wrapper(member.name)
+                member.name = member.name.removeprefix(wrapper or "")
+                if member.isdir() or _is_of_mac(member.name):
+                    if number >= _MOST_MEMBERS or member.size > MOST_TEXT:
+                        raise ArchiveError("backup.too_much", name=member.name[:80])
+                    continue
                 _fits(member, number, parts)
                 source = tar.extractfile(member)
                 assert source
@@ -190,6 +200,28 @@ def read(path: Path, history_to: Path | None = None) -> Found:
             raise
         raise ArchiveError("backup.not_whole", detail=str(error)) from None
     return _checked(parts, history_bytes)
+
+
+def _plain_name(name: str) -> str:
+    """Return a name without the ./ that tar puts before what is packed from its own folder."""
+    while name.startswith("./"):
+        name = name[2:]
+    return name
+
+
+def _wrapper(name: str) -> str:
+    """Return the folder that a backup was packed with, and its slash, by its first file."""
+    first, slash, _ = name.partition("/")
+    known = ("", ".", "..", "files", "edge")
+    return first + slash if slash and first not in known else ""
+
+
+def _is_of_mac(name: str) -> bool:
+    """Is it what a Mac packs beside the files: their attributes (AppleDouble), its own notes?"""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and (
+        parts[0] == "__MACOSX" or parts[-1].startswith("._") or parts[-1] == ".DS_Store"
+    )
 
 
 def _fits(member: tarfile.TarInfo, number: int, parts: dict[str, bytes]) -> None:
