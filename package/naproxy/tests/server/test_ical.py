@@ -162,6 +162,8 @@ def test_a_zone_is_known_by_any_name_that_programs_give_it() -> None:
         ("(GMT+01.00) Amsterdam / Berlin / Bern", "09:00"),
         ("(UTC-05:00) Eastern Time (US & Canada)", "15:00"),
         ("(UTC+05:30) Chennai, Kolkata", "04:30"),
+        ("Kuala Lumpur, Singapore", "02:00"),
+        ("Pacific Time (US & Canada), Tijuana", "18:00"),
         ("UTC+05:30", "04:30"),
         ("GMT+01:00", "09:00"),
         ("GMT-0500", "15:00"),
@@ -247,6 +249,11 @@ def test_until_of_another_kind_than_the_start_ends_a_series_as_the_library_has_i
         assert len(spans(body, "2026-08-01", "2026-10-01")) == number, (start, until)
 
 
+def test_a_whole_day_may_be_one_elsewhere() -> None:
+    body = lines("DTEND;TZID=Japan;VALUE=DATE:20261119", start=";TZID=Japan;VALUE=DATE:20261118")
+    assert spans(body) == ["17 16:00-16:00"]
+
+
 def test_a_change_of_all_that_follows_moves_them() -> None:
     series = lines("DURATION:PT2H", "RRULE:FREQ=DAILY;COUNT=4", start=":20261117T100000")
     moved = event(
@@ -257,6 +264,16 @@ def test_a_change_of_all_that_follows_moves_them() -> None:
     assert spans(series + moved) == [
         *("17 10:00-12:00", "18 10:00-12:00", "19 15:00-16:00", "20 15:00-16:00")
     ]
+
+
+def test_a_change_from_before_the_series_was_changed_does_not_count() -> None:
+    series = lines("DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=2", "EXDATE:20261119T090000",
+                   "SEQUENCE:2")  # fmt: skip
+    moved = event(
+        *("RECURRENCE-ID:20261119T090000", "DTSTART:20261119T150000", "DURATION:PT1H"),
+        "SEQUENCE:1",
+    )
+    assert spans(series + moved) == ["18 09:00-10:00"]
 
 
 def test_exceptions_are_said_in_many_ways() -> None:

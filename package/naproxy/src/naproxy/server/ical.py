@@ -26,7 +26,7 @@ from icalendar import Event as VEvent
 from naproxy.core.hours import Event
 from naproxy.core.processes import why
 from naproxy.core.reason import Reason, WrongError, own_words
-from naproxy.server.zones import zone_of
+from naproxy.server.zones import printable, zone_of
 
 MOST_BYTES: Final = 1 << 20
 MOST_EVENTS: Final = 1000
@@ -163,7 +163,7 @@ class _Calendar:
     def __init__(self, data: bytes, where: tzinfo) -> None:
         if len(data) > MOST_BYTES:
             raise WrongError("server.calendar_large", high=MOST_BYTES)
-        lines = re.sub(r"\n[ \t]", "", decoded(data).strip()).split("\n")
+        lines = re.sub(r"\n+[ \t]", "", decoded(data).strip()).split("\n")
         if lines[0].strip().upper() != "BEGIN:VCALENDAR":
             raise WrongError("server.calendar_other")
         if lines[-1].strip().upper() != "END:VCALENDAR":
@@ -343,6 +343,7 @@ class _Calendar:
         rules = [
             self._rule(each.value, zone, ends_in, whole=whole)
             for each in master.properties.get("RRULE", ())
+            if each.value
         ]
         counted = sum(_count(parts, start, first, last) for parts in rules)
         if not (counted or further or changes or start >= first):
@@ -351,11 +352,13 @@ class _Calendar:
             start = _late_start(rules[0], start, first)
 
         calendar, entries = Calendar(), (master, *changes)
-        calendar.add_component(_series_of(rules, start, further, exact, whole=whole))
+        series = _component(0, start, master.sequence, whole=whole)
+        _repeat(series, rules, further, exact, whole=whole)
+        calendar.add_component(series)
         for number, entry in enumerate(changes, 1):
             begin = times[entry].start.shown_in(zone)
             changed = self._instance(entry, own.start, zone, whole=whole)
-            component = _component(number, begin, whole=whole)
+            component = _component(number, begin, entry.sequence, whole=whole)
             params = {"RANGE": _TO_COME} if _to_come(entry) else {}
             component.add("recurrence-id", _moment(changed, whole=whole), params)
             calendar.add_component(component)
@@ -409,7 +412,10 @@ class _Calendar:
                     entry.doubt = _reason_of(error)
                     continue
                 if said.whole_day or whole:
-                    days.add(said.local.date() if said.whole_day else self._day(said))
+                    day = said.local.date() if said.whole_day else self._day(said)
+                    days.add(day)
+                    if whole:
+                        moments.append(datetime.combine(day, time()))
                 else:
                     moments.append(said.shown_in(zone))
         return moments, days
@@ -456,17 +462,15 @@ class _Calendar:
                 local = datetime.combine(local.date(), time.max)
             else:
                 local = _When(local, UTC if utc else ends_in, whole_day=False).shown_in(zone)
-            parts["UNTIL"] = local.strftime("%Y%m%dT%H%M%S")
+            parts["UNTIL"] = local.strftime("%Y%m%d" if whole else "%Y%m%dT%H%M%S")
         return parts
 
     def _when(self, entry: _Entry, said: _Property, other: tzinfo | None = None) -> _When:
         """Read a day or a moment; WrongError. `other`: the zone of one that names none."""
         local, whole_day, utc = _time(said.value)
-        if whole_day:
-            return _When(local, self._where, whole_day=True)
         zone: tzinfo = UTC
         if not utc:
-            zone = other or self._own or self._where
+            zone = self._where if whole_day else other or self._own or self._where
             if name := said.params.get("TZID"):
                 try:
                     zone = self._zone(name)
@@ -474,7 +478,7 @@ class _Calendar:
                     # That of the office is more likely than none.
                     entry.doubt = error.reason
                     zone = self._where
-        return _When(local, zone, whole_day=False)
+        return _When(local, zone, whole_day)
 
     def _zone(self, name: str) -> tzinfo:
         if name not in self._zones:
@@ -486,29 +490,28 @@ _MOVES_ALL: Final = hasattr(recurring_ical_events, "CalendarQuery")
 """The library moves all that follows, where an entry says so: from version 3 on."""
 
 
-def _series_of(
+def _repeat(
+    component: VEvent,
     rules: Sequence[Mapping[str, str]],
-    start: datetime,
     further: Sequence[datetime],
     without: Sequence[datetime],
     *,
     whole: bool,
-) -> VEvent:
-    """Return a series as the library takes it."""
-    component = _component(0, start, whole=whole)
+) -> None:
+    """Say when a series is, as the library takes it."""
     for parts in rules:
         component.add("rrule", vRecur.from_ical(_joined(parts)))
     for name, moments in (("rdate", further), ("exdate", without)):
         if moments:
             component.add(name, [_moment(each, whole=whole) for each in moments])
-    return component
 
 
-def _component(number: int, begin: datetime, *, whole: bool) -> VEvent:
+def _component(number: int, begin: datetime, sequence: int, *, whole: bool) -> VEvent:
     """Return an entry whose title is its number, by which it is found in what comes back."""
     component = VEvent()
     component.add("uid", "1")
     component.add("summary", str(number))
+    component.add("sequence", sequence)
     component.add("dtstart", _moment(begin, whole=whole))
     return component
 
@@ -543,7 +546,7 @@ def _time(text: str) -> tuple[datetime, bool, bool]:
     """Return what it says, whether that is a whole day, and whether it is UTC; WrongError."""
     found = _TIME.fullmatch(text.strip().upper())
     if not found:
-        raise WrongError("server.calendar_time", text=text[:_MOST_NAME])
+        raise WrongError("server.calendar_time", text=printable(text))
     day = datetime(int(found[1]), int(found[2]), int(found[3]))
     if not found[4]:
         return day, True, False
@@ -555,7 +558,7 @@ def _time(text: str) -> tuple[datetime, bool, bool]:
 def _length(text: str) -> timedelta:
     found = _LENGTH.fullmatch(text.strip().upper())
     if not found:
-        raise WrongError("server.calendar_time", text=text[:_MOST_NAME])
+        raise WrongError("server.calendar_time", text=printable(text))
     weeks, days, hours, minutes, seconds = (int(each or 0) for each in found.groups()[1:])
     length = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
     return -length if found[1] == "-" else length
@@ -563,7 +566,7 @@ def _length(text: str) -> timedelta:
 
 def _parts(text: str) -> dict[str, str]:
     """Return a rule's parts, without what programs put between them; WrongError, ValueError."""
-    wrong = WrongError("server.calendar_rule", rule=text[:_MOST_NAME])
+    wrong = WrongError("server.calendar_rule", rule=printable(text))
     plain = re.sub(r"[\s\"\\]", "", text.upper()).removeprefix("RRULE:")
     said = dict(part.partition("=")[::2] for part in plain.split(";") if part)
     if said.pop("RSCALE", "GREGORIAN") != "GREGORIAN":

@@ -44,10 +44,15 @@ def zone_of(name: str, defined: Mapping[str, str]) -> tzinfo:
         return found
     if (text := defined.get(name)) and (found := _defined(name, text)):
         return found
-    for guess in (_by_path, _by_windows, _by_offset):
+    for guess in (_by_path, _by_windows, _by_offset, _by_cities):
         if found := guess(name):
             return found
-    raise WrongError("server.calendar_zone", name=name[:80])
+    raise WrongError("server.calendar_zone", name=printable(name))
+
+
+def printable(text: str) -> str:
+    """Return what may be shown of a text that a stranger wrote."""
+    return "".join(c if c.isprintable() else "?" for c in text[:80])
 
 
 def _iana(name: str) -> tzinfo | None:
@@ -110,6 +115,11 @@ def _by_offset(name: str) -> tzinfo | None:
     return timezone(ahead)
 
 
+def _by_cities(name: str) -> tzinfo | None:
+    """Read `Kuala Lumpur, Singapore`: what older Outlooks call their zones."""
+    return next(_places(name), None)
+
+
 def _standard(zone: tzinfo) -> timedelta | None:
     offsets = [each.replace(tzinfo=zone).utcoffset() for each in (_IN_SUMMER, _IN_WINTER)]
     return min(each for each in offsets if each is not None)
@@ -130,7 +140,7 @@ def _defined(name: str, text: str) -> tzinfo | None:
     """Return a VTIMEZONE's; of its lines only those count that say when clocks change."""
     lines = [line for line in text.split("\n") if _DEFINES.match(line)]
     if any(_OFTEN.search(line) for line in lines):
-        raise WrongError("server.calendar_zone", name=name[:80])
+        raise WrongError("server.calendar_zone", name=printable(name))
     lines = [f"TZID:{name}" if line.upper().startswith("TZID") else line for line in lines]
     try:
         return tzical(StringIO("\n".join(lines))).get(name)
