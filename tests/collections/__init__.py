@@ -1,0 +1,1 @@
+"""Meters' drivers against whole public collections of what devices say."""
