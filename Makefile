@@ -234,13 +234,15 @@ $(BUILD)/.deb: tests/deb/packages.txt tests/install-packages
 test-deb: prepare $(BUILD)/.deb deb ## the Debian packages on fresh Debians that boot; not part of test
 	$(AS_ROOT) $(PYTEST) -v tests/deb
 
-$(BUILD)/.container: tests/container/packages.txt tests/install-packages
-	@mkdir -p $(BUILD)
+$(BUILD)/.container: tests/container/packages.txt tests/container/requirements.txt tests/install-packages
+	@mkdir -p $(BUILD)/container
 	@tests/install-packages tests/container/packages.txt
+	@/usr/bin/python3 -m venv $(BUILD)/container/venv
+	@$(BUILD)/container/venv/bin/pip install -q --disable-pip-version-check -r tests/container/requirements.txt
 	@touch $@
 
-test-container: $(BUILD)/.container ## the Containerfile, built without a registry, and its page (more packages); not part of test
-	$(AS_ROOT) tests/container/run
+test-container: build $(BUILD)/.container ## the box in a container, built without a registry, from claim to upgrade (more packages, downloads); not part of test
+	$(AS_ROOT) $(PYTEST) -v tests/container
 
 test-guest: build ## real Debians in QEMU sleep and wake (slow; not part of test)
 	$(AS_ROOT) $(PYTEST) tests/guest

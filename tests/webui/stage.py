@@ -67,7 +67,6 @@ class Stage:
         visitors: bool = True,
         quick: bool = False,
         language: str = "en",
-        listen: str = "127.0.0.1",
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -88,7 +87,6 @@ class Stage:
         self._quick = quick
         self._traffic: Traffic | None = None
         self._language = language
-        self._listen = listen
         self._arguments = arguments
         self._environment = dict(environment or {})
         self._stack = contextlib.ExitStack()
@@ -218,7 +216,7 @@ class Stage:
             *("--data-dir", self.data_dir, "--state-dir", self.state_dir),
             *("--run-dir", self.directory / "run-webui"),
             *("--socket", self.run_dir / "control.sock"),
-            *("--listen", f"{self._listen}:{self.port}"),
+            *("--listen", f"127.0.0.1:{self.port}"),
         )
         self._wait_for(self.webui, "web interface", self._answers)
 
@@ -369,7 +367,6 @@ def main() -> int:
     parser.add_argument("--days", type=float, default=30, help="of history")
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--language", choices=LANGUAGES, default="en")
-    parser.add_argument("--listen", default="127.0.0.1", help="in a container: 0.0.0.0")
     parser.add_argument("--no-visitors", action="store_true", help="nobody comes")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, _leave)
@@ -379,7 +376,6 @@ def main() -> int:
             options.port,
             visitors=not options.no_visitors,
             language=options.language,
-            listen=options.listen,
         ) as stage:
             print(f"{stage.url}  user: {USER} (or {VIEWER})  password: {PASSWORD}")
             print(f"Its files are in {stage.directory}.")

@@ -1,0 +1,10 @@
+# shellcheck shell=sh
+# In a container: the network is the host's or the container manager's, and so is the name. To be
+# sourced.
+
+# shellcheck disable=SC2034 # for whoever sources this: it is there at once
+interface=lo
+
+name_box() {
+	:
+}
