@@ -79,7 +79,7 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
-.PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-traffic test-week test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest test-collections cache-tests
+.PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-traffic test-week test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest test-collections test-calendars cache-tests
 test: build ## run all tests but those marked long: 14 minutes on two cores when it was measured
 	@echo "Testing, three targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
@@ -222,6 +222,9 @@ COLLECTED := networkupstools+nut-ddl DMTF+Redfish-Mockup-Server spyroot+redfish_
 test-collections: build $(COLLECTED:%=$(COLLECTIONS)/%) ## meters' drivers against public collections of what devices say; downloads them
 	@$(PYTHON) -m tests.collections --nut $(COLLECTIONS)/networkupstools+nut-ddl \
 	    --redfish $(COLLECTIONS)/DMTF+Redfish-Mockup-Server $(COLLECTIONS)/spyroot+redfish_ctl
+
+test-calendars: prepare ## every calendar of four public test suites, against recurring-ical-events (downloads them)
+	$(PYTHON) -m tests.calendars $(if $(SOURCES),--sources "$(SOURCES)") $(if $(READER),--reader "$(READER)")
 
 test-agree: build ## the estimator's simulator against the box, three minutes; not part of test [AGREE_S=1200]
 	$(AS_ROOT) $(PYTEST) -s tests/agree

@@ -1,0 +1,1 @@
+"""Calendars of public test suites, read by the product and by recurring-ical-events alone."""
