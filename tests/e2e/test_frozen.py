@@ -42,6 +42,7 @@ def _made(now_s: float) -> str:
     """Return where to ask for what a program made, by a clock that says `now_s`."""
     times = {"h.Date": now_s, "h.Expires": now_s + 1}
     said = {name: formatdate(t_s, usegmt=True) for name, t_s in times.items()}
+    said["h.Content-Type"] = "text/css"
     return f"proxy_pass http://127.0.0.1:{APP_PORT}/app/reply?{urlencode(said)};"
 
 

@@ -112,7 +112,7 @@ def estimate(tmp_path: Path, *args: str) -> list[dict[str, Any]]:
     log = tmp_path / "site.log"
     log.write_text(
         "".join(
-            f'192.0.2.{n % 250} - - [20/Nov/2023:{n // 6 % 24:02}:{n % 6}7:00 +0000] "GET /{n}'
+            f'192.0.2.{n % 24} - - [20/Nov/2023:{n // 6 % 24:02}:{n % 6}7:00 +0000] "GET /{n}'
             ' HTTP/1.1" 200 100 "-" "Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0"\n'
             for n in range(144)
         )

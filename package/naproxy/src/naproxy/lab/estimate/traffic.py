@@ -385,18 +385,18 @@ def understood(log: Log, order: Order) -> list[Reason]:
         return []
     formats = [Reason("log.format", format=each.name, client=each.client) for each in log.formats]
     form = reduce(lambda first, then: Reason("log.then", first=first, then=then), formats)
-    said = {"format": form, "lines": log.lines}
     skipped = log.malformed.total()
     if skipped:
         first = log.examples[0]
         made = Reason(
             "log.read_skipped",
-            **said,
+            format=form,
+            lines=log.lines,
             skipped=skipped,
             line=first.line,
             why=first.why,
             text=first.text[:_LONGEST_TEXT],
         )
     else:
-        made = Reason("log.read", **said)
+        made = Reason("log.read", format=form, lines=log.lines)
     return [made, Reason("log.newest_first")] if order.newest_first else [made]

@@ -6,7 +6,7 @@ import { date, number } from "../../kit/format.js";
 /** @param {HTMLElement} place @param {CachePages | undefined} pages */
 export function showChecked(place, pages) {
 	if (!pages?.on) {
-		const link = h("a", { href: "/settings/cache" }, t("traffic.warm.settings"));
+		const link = h("a.link", { href: "/settings/cache" }, t("traffic.warm.settings"));
 		fill(place, h("p", t("traffic.checked.off")), h("p", link));
 		return;
 	}

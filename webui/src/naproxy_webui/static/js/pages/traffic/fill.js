@@ -27,7 +27,7 @@ export function showFill(place, cache) {
 	});
 	const [kind, words] = verdict(cache);
 	const help =
-		kind === "warn" && h("p", h("a", { href: "/settings/cache" }, t("traffic.fill.help")));
+		kind === "warn" && h("p", h("a.link", { href: "/settings/cache" }, t("traffic.fill.help")));
 	fill(
 		place,
 		h("p.strong", full),

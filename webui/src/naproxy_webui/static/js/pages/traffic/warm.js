@@ -6,7 +6,7 @@ import { date, duration, energy, number } from "../../kit/format.js";
 /** @param {HTMLElement} place @param {CacheWarming | undefined} warming */
 export function showWarm(place, warming) {
 	if (!warming?.on) {
-		const link = h("a", { href: "/settings/cache" }, t("traffic.warm.settings"));
+		const link = h("a.link", { href: "/settings/cache" }, t("traffic.warm.settings"));
 		fill(place, h("p", t("traffic.warm.off")), h("p", link));
 		return;
 	}
