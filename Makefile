@@ -220,7 +220,7 @@ $(COLLECTIONS)/%:
 
 COLLECTED := networkupstools+nut-ddl DMTF+Redfish-Mockup-Server spyroot+redfish_ctl
 test-collections: build $(COLLECTED:%=$(COLLECTIONS)/%) ## meters' drivers against public collections of what devices say; downloads them
-	@$(PYTHON) -m tests.collections --nut $(COLLECTIONS)/networkupstools+nut-ddl \
+	@$(PYTHON) -m tests.dumps --nut $(COLLECTIONS)/networkupstools+nut-ddl \
 	    --redfish $(COLLECTIONS)/DMTF+Redfish-Mockup-Server $(COLLECTIONS)/spyroot+redfish_ctl
 
 test-calendars: prepare ## every calendar of four public test suites, against recurring-ical-events (downloads them)

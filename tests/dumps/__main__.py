@@ -125,7 +125,7 @@ def answers(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 def main() -> int:
     """Print the table, and each that is refused or wrong."""
-    parser = argparse.ArgumentParser(prog="tests.collections", description=__doc__)
+    parser = argparse.ArgumentParser(prog="tests.dumps", description=__doc__)
     parser.add_argument("--nut", type=Path, required=True)
     parser.add_argument("--redfish", type=Path, nargs="*", default=[])
     args = parser.parse_args()
