@@ -485,10 +485,8 @@ def test_a_hostile_file_is_refused_soon(tmp_path: Path, name: str) -> None:
     assert time.process_time() - begun_s < 20
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", [n for n, each in HOSTILE.items() if each[:2] != b"\x1f\x8b"])
 def test_a_hostile_line_among_others_is_skipped(tmp_path: Path, name: str) -> None:
-    if HOSTILE[name][:2] == b"\x1f\x8b":
-        pytest.skip("it is a file, not a line")
     for form in ("combined", "caddy", "iis", "haproxy"):
         made = FORMATS[form]
         lines = [made.line(entry) for entry in OFFICE[:300]]

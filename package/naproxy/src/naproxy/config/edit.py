@@ -332,8 +332,8 @@ def _wrong(where: str, code: str, **params: Any) -> ConfigError:
 
 def _as_toml(value: Any, container: Any) -> Any:
     """Make TOML of a value: tables in sections of their own, unless the container is inline."""
-    import tomlkit  # noqa: PLC0415 - loaded by now
-    from tomlkit.items import AoT, Array, InlineTable, Table  # noqa: PLC0415 - loaded by now
+    import tomlkit  # noqa: PLC0415 - only an edit needs it
+    from tomlkit.items import AoT, Array, InlineTable, Table  # noqa: PLC0415 - only an edit needs it
 
     if isinstance(value, Table) and not isinstance(container, InlineTable):
         return value  # with its comments
@@ -363,7 +363,7 @@ def _tables_last(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _inline(value: Any) -> Any:
-    import tomlkit  # noqa: PLC0415 - loaded by now
+    import tomlkit  # noqa: PLC0415 - only an edit needs it
 
     if isinstance(value, dict):
         table = tomlkit.inline_table()

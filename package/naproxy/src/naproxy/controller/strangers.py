@@ -71,7 +71,7 @@ class Strangers:
         web, how = target_of(self._server, "").web, self._server.https
         if web.tls and not how.to_server_name and how.to_server_check != "pin":
             web = replace(web, name=host)
-        address = who.network + str(random.randint(1, 254))  # noqa: S311 no secret
+        address = who.network + str(random.randint(1, 254))  # noqa: S311 - the address need not be secret, only different
         proto = "https" if https else "http"
         request = (
             f"GET {url} HTTP/1.1\r\nHost: {host}\r\n"

@@ -28,7 +28,7 @@ _FILES: Final = 2
 @contextmanager
 def example() -> Iterator[Traffic]:
     """Yield the traffic; its records are gone afterwards."""
-    chance = random.Random(1)  # noqa: S311 - it has to be the same each time
+    chance = random.Random(1)  # noqa: S311 - the example must be the same for everybody
     asked: list[tuple[float, int, bool]] = []
     client, t_s, end_s = 0, 0.0, DAYS * 24 * _HOUR_S
     while t_s < end_s:

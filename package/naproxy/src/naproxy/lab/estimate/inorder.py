@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, Final
 
 from naproxy.lab.estimate.accesslog import Log
 from naproxy.lab.estimate.logline import Entry
@@ -84,8 +84,7 @@ def _numbered(log: Log, order: Order) -> Iterator[_Item]:
 
 
 def _written(files: ExitStack, items: Iterable[_Item]) -> BinaryIO:
-    file = tempfile.TemporaryFile(prefix="naproxy-order-")  # noqa: SIM115 - `files` closes it
-    run = cast(BinaryIO, files.enter_context(file))
+    run = files.enter_context(tempfile.TemporaryFile(prefix="naproxy-order-"))  # noqa: SIM115 - the stack closes it
     for item in items:
         marshal.dump(item, run)
     run.seek(0)
