@@ -210,7 +210,7 @@ def test_what_was_asked_before_sleeps_is_told(page: WatchedPage) -> None:
 def test_what_checks_of_pages_found_is_told(page: WatchedPage) -> None:
     page.goto("/traffic")
     checked = page.locator("#checked")
-    expect(checked).to_contain_text("The box checks no pages")
+    expect(checked).to_contain_text("The box does not check pages")
 
     def told(route: Route) -> None:
         [pages] = (said := route.fetch().json())["pages"]

@@ -23,7 +23,6 @@ function brings(card, figures) {
 	const waits = t("waiting.waits", {
 		count: number(card.waits_a_day, card.waits_a_day < 9.95 ? 1 : 0),
 		mean: duration(card.mean_s),
-		usual: duration(card.usual_s),
 	});
 	const year = { year: perYear(card), box: watts(figures.of.proxy_w) };
 	return [
