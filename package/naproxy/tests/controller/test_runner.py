@@ -115,6 +115,17 @@ async def test_a_request_reaches_the_policy_in_epoch_seconds(runner: Runner, spy
     assert waited.klass is Klass.PERSON, "as any class that is not known"
 
 
+async def test_spared_page_load_needs_the_server_only_when_it_waits(
+    runner: Runner, spy: Spy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner.decider, "spares", lambda event: event.path == 8)
+    runner.machine.state = State.AWAKE
+    hear(runner)
+    hear(runner, path=9)
+    hear(runner, Outcome.HELD)
+    assert [request.needs_server for request in spy.requests] == [False, True, True]
+
+
 async def test_times_given_to_the_policy_never_decrease(runner: Runner, spy: Spy) -> None:
     now_us = page.monotonic_us()
     for t_us in (now_us, now_us - 5_000_000, now_us + 1):

@@ -326,3 +326,16 @@ async def test_an_allowed_page_is_fetched_before_a_sleep_until_it_is_taken_back(
     box.asked.clear()
     await made.before_sleep()
     assert (box.asked, made.fetched) == ([], [])
+
+
+def test_page_load_that_a_sleeping_server_would_not_get_is_spared(tmp_path: Path) -> None:
+    load = replace(event(5, Outcome.FETCH, 500.0), flags=page_h.E_PAGE_LOAD)
+    for mode, spared in (("frozen", True), ("default", False)):
+        made = warmer(tmp_path, mode)
+        made.stored(stored(5, "/hours", flags=0))
+        assert not made.spares(load), "nobody said that this page stays valid in a sleep"
+        made.allow([Job(5, "a.example", "/hours")])
+        assert made.spares(load) is spared, mode
+        assert not made.spares(replace(load, flags=0)), "a file"
+        assert not made.spares(replace(load, path=6)), "not in the cache"
+        assert not made.spares(replace(load, t_us=500_000)), "the load by which it got there"

@@ -64,6 +64,12 @@ def test_pages_are_held_only_where_the_office_says_so() -> None:
     assert waited(asked, "box-pages") == 0
 
 
+def test_page_loaded_again_keeps_a_server_awake_only_if_a_sleep_would_not_answer_it() -> None:
+    asked = [ask(t_s, path=NEWS) for t_s in range(0, 5000, 200)]
+    cycles = {name: run(asked, name, idle_s=300).cycles for name in ("box-frozen", "box-pages")}
+    assert cycles == {"box-frozen": 0, "box-pages": 1}
+
+
 def test_grace_is_ten_seconds_or_what_aggressive_says() -> None:
     asked = [ask(0, path=NEWS), ask(125, path=NEWS)]
     assert waited(asked, "box-default") == 0

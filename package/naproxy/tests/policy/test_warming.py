@@ -205,3 +205,13 @@ def test_a_page_that_is_held_from_now_on_is_fetched_and_no_longer_when_it_is_not
     assert planned(made, t_s) == [PAGE]
     made.hold(PAGE, held=False)
     assert planned(made, t_s) == []
+
+
+def test_a_fetch_that_is_over_does_not_hide_that_the_cache_had_the_page() -> None:
+    made = knowing(PAGE)
+    assert not made.would_answer(PAGE, MONDAY_S - 1)
+    assert made.would_answer(PAGE, MONDAY_S + 500)
+    made.stored(MONDAY_S + 500.2, PAGE, 1000, 120.0, held=True)
+    assert made.would_answer(PAGE, MONDAY_S + 500)
+    made.lost(PAGE)
+    assert not made.would_answer(PAGE, MONDAY_S + 600)

@@ -87,6 +87,8 @@ class Decider:
         self._executor = executor
         self._forbids = forbids
         self._through = through
+        self.spares: Callable[[Event], bool] = lambda _: False
+        """Would the cache have answered this request if the server had slept?"""
         self._engines = engines
         self._machine = executor.machine
         self._sharing = executor.sharing
@@ -199,11 +201,12 @@ class Decider:
         if event.outcome in _SENT_AWAY:
             delay_s = max(delay_s, self._machine.wake.value_s)
         known = event.klass < len(Klass)
+        needs = event.needed and not (self._found_awake(event) and self.spares(event))
         return Request(
             t_s=self._never_back(event.t_us / 1e6),
             client=event.client,
             klass=Klass(event.klass) if known else Klass.PERSON,
-            needs_server=event.needed,
+            needs_server=needs,
             page_load=event.page_load,
             path=event.path,
             delay_s=delay_s,

@@ -76,6 +76,7 @@ class Runner:
             wake_s=lambda: self.machine.wake.value_s,
             spent=self.decider.spent,
         )
+        self.decider.spares = self.warmer.spares
         self.pages = PageChecker(
             server, index, box.page, box.varnish, epoch_s=box.epoch_s, allow=self.warmer.allow
         )

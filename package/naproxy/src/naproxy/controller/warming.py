@@ -201,6 +201,15 @@ class Warmer:
         for path in before - self._allowed:
             self._planner.hold(path, held=False)
 
+    def spares(self, event: Event) -> bool:
+        """Return whether a page load needed the server only because that was awake.
+
+        A person who loads such a page again gets it from the cache while the server sleeps.
+        Only pages count: docs/deciding.md says what happens with files.
+        """
+        t_s = self._t_s(event.t_us / 1e6)
+        return self.on and event.page_load and self._planner.would_answer(event.path, t_s)
+
     def heard(self, events: Iterable[Event]) -> None:
         """Learn from requests that ended, of all who may wake the server."""
         wakes = {Klass[name.upper()] for name in self._server.wake_classes}

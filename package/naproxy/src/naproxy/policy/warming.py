@@ -193,6 +193,17 @@ class Warming:
         entry = self._entries.get(path)
         return entry is not None and entry.stored_s > -math.inf
 
+    def would_answer(self, path: int, before_s: float) -> bool:
+        """Return whether a sleeping server's cache would have answered a request of that time.
+
+        The answer was stored earlier and stays valid in a sleep, so it is fetched before one.
+        """
+        entry = self._entries.get(path)
+        if entry is None or not entry.held or entry.stored_s == -math.inf:
+            return False
+        # Of a fetch that is over, the cache tells before the request does, or after it.
+        return entry.stored_s < before_s or entry.fresh_s > -math.inf
+
     def hold(self, path: int, *, held: bool) -> None:
         """From now on it stays valid in a sleep, or does not."""
         entry = self._entries.get(path)

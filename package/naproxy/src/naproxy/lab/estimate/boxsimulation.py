@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from naproxy.core.energy import Power
 from naproxy.core.state import State
-from naproxy.lab.estimate.boxcache import BYTES_PER_S, FILE_S, HIT, BoxCache, BoxModel
+from naproxy.lab.estimate.boxcache import AGAIN, BYTES_PER_S, FILE_S, NEEDS, BoxCache, BoxModel
 from naproxy.lab.estimate.simulate import Simulation
 from naproxy.lab.estimate.traffic import Chunk
 from naproxy.policy.base import Policy, Request
@@ -53,7 +53,8 @@ class BoxSimulation(Simulation):
             outcome.requests += 1
             awake = self._state is _AWAKE
             if awake:
-                needs = content.awake(t_s, path, what) != HIT
+                found = content.awake(t_s, path, what)
+                needs = found == NEEDS or (found == AGAIN and not page_load)
             else:
                 needs = content.asleep(t_s, self._decided_s, path, what)
             if planner is not None:
