@@ -40,6 +40,7 @@ def server(**changes: Any) -> dict[str, Any]:
         "appointments": [],
         "engines": [],
         "warming": {"fetches": 0, "took_s": 0.0, "since_s": None, "wakes_avoided": 0},
+        "pages": {"on": False},
         "calendar": None,
         "sleeps_itself": None,
         "alert": None,
@@ -71,6 +72,7 @@ def test_a_sleeping_servers_status_is_one_line_with_the_reason() -> None:
 ENGINE = {"name": "Google", "crawls": False, "served_s": NOW_S - 60, "let_in_s": None}
 ENGINE["refused_since_s"] = None
 WARMED = {"fetches": 9, "took_s": 1.4, "since_s": NOW_S - 86400, "wakes_avoided": 3}
+CHECKED = {"on": True, "verified": 12, "settling": 3, "answered": 40, "old": 2}
 WANTS = {"sleep": True, "reason": IDLE.plain(), "next_check_s": None}
 
 
@@ -113,6 +115,8 @@ def test_a_status_has_a_line_for_whatever_else_is_known() -> None:
             {"warming": WARMED},
             f"the cache before its sleeps: 3 wakes avoided since {at(-86400)[:10]}, took 1 s",
         ),
+        ({"pages": CHECKED}, "pages that are the same for everybody: 12, 3 more are being checked"),
+        ({"pages": CHECKED}, "pages answered while it slept: 40, 2 of them out of date"),
         ({"engines": [ENGINE]}, f"search engine Google: answered last {at(-60)}"),
         (
             {"engines": [refused]},

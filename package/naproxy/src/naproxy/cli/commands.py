@@ -214,6 +214,7 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
     lines.extend(_planned(server, now_s))
     lines += [_search_engine(each, now_s) for each in server["engines"]]
     lines += _warmed(server["warming"])
+    lines += _checked_pages(server["pages"])
     if server["commissioning"]:
         lines.append(_commissioning(server["commissioning"]))
     elif server["not_armed"] and server["not_armed"] not in told:
@@ -238,6 +239,15 @@ def _warmed(warming: Mapping[str, Any]) -> Iterator[str]:
         avoided, took = warming["wakes_avoided"], span(warming["took_s"])
         what = "wake" if avoided == 1 else "wakes"
         yield f"the cache before its sleeps: {avoided} {what} avoided since {since}, took {took}"
+
+
+def _checked_pages(pages: Mapping[str, Any]) -> Iterator[str]:
+    if pages["on"]:
+        settling, old = pages["settling"], pages["old"]
+        more = f", {settling} more are being checked" if settling else ""
+        yield f"pages that are the same for everybody: {pages['verified']}{more}"
+        if pages["answered"]:
+            yield f"pages answered while it slept: {pages['answered']}, {old} of them out of date"
 
 
 def visits(around: int) -> str:
