@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -290,6 +290,46 @@ def test_a_meter_in_a_backup_is_sent_no_password_of_the_box(
     restored(home, tmp_path / "b", with_secrets=with_secrets)
     (meter,) = config.read(home.file).meter
     assert meter.password_file == str(home.etc / "secrets/not-restored")  # type: ignore[attr-defined]  # a driver's own
+
+
+def test_a_file_under_another_spelling_of_its_name_sends_no_password_of_the_box(
+    home: Home, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    """Either the backup's file comes in the place of the box's, or the key names no file."""
+    named = f'password_file = "{home.etc}/bmc/password"\n'
+    (home.etc / "link").symlink_to("bmc")
+    (home.etc / "out").symlink_to(tmp_path)
+    for name in (
+        "files/./bmc/password",
+        "files/bmc/./password",
+        "files//bmc/password",
+        "files/bmc//./password",
+        "./files/.//bmc/password",
+        "./wrapper/./files/./bmc/password",
+        "files/link/password",
+        "files/bmc/pass\0word",
+        "files/out/etc/bmc/password",
+        "files/x/../bmc/password",
+        "files/bmc/password/.",
+        "FILES/bmc/password",
+    ):
+        home.write(TOML)
+        (home.etc / "bmc/password").write_text("correct horse\n")
+        folder = "wrapper/" if "wrapper" in name else ""
+        about = ABOUT.replace(b"false", b"true")
+        theirs = (TOML + FOREIGN + TO_TASMOTA).replace("ETC", str(home.etc)) + named
+        parts = [(GOOD[0][0], about), (GOOD[1][0], theirs.encode()), GOOD[2]]
+        members = [(folder + each, data) for each, data in parts]
+        (tmp_path / "b").write_bytes(tar_of(*members, (name, b"theirs\n")))
+        with subtests.test(name=name):
+            with suppress(archive.ArchiveError):
+                restored(home, tmp_path / "b", with_secrets=True)
+            sent_to = [
+                each.password_file  # type: ignore[attr-defined]  # a driver's own
+                for each in config.read(home.file).meter
+            ]
+            has_own = (home.etc / "bmc/password").read_text() == "correct horse\n"
+            assert not (has_own and str(home.etc / "bmc/password") in sent_to)
 
 
 def test_another_way_in_a_backup_is_sent_no_password_of_the_box(home: Home) -> None:

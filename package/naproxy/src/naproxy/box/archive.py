@@ -203,10 +203,12 @@ def read(path: Path, history_to: Path | None = None) -> Found:
 
 
 def _plain_name(name: str) -> str:
-    """Return a name without the ./ that tar puts before what is packed from its own folder."""
-    while name.startswith("./"):
-        name = name[2:]
-    return name
+    """Return the one spelling of a member's name: without ./ and //, which lead nowhere else.
+
+    A file is judged, compared and written by this name. Two spellings of one name would let a
+    backup bring a file for the judgement that is not written afterwards.
+    """
+    return str(PurePosixPath(name))
 
 
 def _wrapper(name: str) -> str:
@@ -230,7 +232,7 @@ def _fits(member: tarfile.TarInfo, number: int, parts: dict[str, bytes]) -> None
     a_file = path.parts[:1] == ("files",) and len(path.parts) > 1 and ".." not in path.parts
     folders = (PurePosixPath("edge"), PurePosixPath(_ACCOUNTS))
     an_edge = path.parent in folders and path.suffix == _PEM and is_id(path.stem)
-    if not member.isreg() or not (member.name in known or a_file or an_edge):
+    if not member.isreg() or "\0" in member.name or not (member.name in known or a_file or an_edge):
         raise ArchiveError("backup.strange_member", name=member.name[:80])
     most = MOST_BYTES if member.name == FILE else MOST_KEY if a_file else MOST_TEXT
     most = MOST_PEM if an_edge else most

@@ -54,7 +54,7 @@ def lay_ready(
         _need(found, history=history, with_secrets=with_secrets)
         (new / "naproxy.toml").write_bytes(merged(found, file, with_secrets=with_secrets))
         (new / "saved.json").write_text(json.dumps(found.saved))
-        given = found.files if with_secrets else {}
+        given = _placed(found.files, file.parent) if with_secrets else {}
         texts = {name: data.hex() for name, data in given.items()}
         (new / "files.json").write_text(json.dumps(texts))
         for file_of, pems in ((_EDGE, found.certificates), (_ACCOUNTS, found.accounts)):
@@ -113,7 +113,8 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
     if problems := list(paths.strange(new, own.config, file.parent)):
         raise archive.ArchiveError("backup.bad_configuration", detail="; ".join(map(str, problems)))
     # A file is the backup's own, or goes where this box sends it: else the key names none.
-    coming = [str(file.parent / name) for name in found.files] if with_secrets else []
+    placed = _placed(found.files, file.parent) if with_secrets else {}
+    coming = [str(file.parent / name) for name in placed]
     none = str(file.parent / "secrets" / "not-restored")
     wrong = [Change("set", each.where, none) for each in files_elsewhere(new, own.config, coming)]
     return configedit.edit(text, wrong)
@@ -177,6 +178,15 @@ def _take(ready: Path, file: Path, data_dir: Path, edge_dir: Path) -> None:
         history.chmod(0o640)
         history.replace(data_dir / FILE)
     config.replace(file, text)
+
+
+def _placed(given: dict[str, bytes], folder: Path) -> dict[str, bytes]:
+    """Return a backup's files by where they will lie: links of this box's folder are followed.
+
+    Without the files that would lie outside the folder: they are not written.
+    """
+    places = ((_within(folder / name, folder), data) for name, data in given.items())
+    return {name: data for name, data in places if name is not None}
 
 
 def _within(path: Path, folder: Path) -> str | None:
