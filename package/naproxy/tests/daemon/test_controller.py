@@ -353,6 +353,9 @@ def test_garbage_on_the_control_socket_gets_an_error_and_harms_nothing(shared: B
     deep = b"[" * 100000
     head = b"POST /v1/servers/web/mode HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(deep)
     assert raw(shared, head + deep)[9:12] == b"400"
+    for text in (b"a." * 60_000 + b"a = 1", b"[box]\nnotice = " + b"9" * 5000):
+        status, answer = shared.call("PUT", "/v1/config", text)
+        assert (status, answer["code"]) in ((422, "config.many_parts"), (422, "config.long_word"))
     assert shared.call("GET", "/v1/health")[0] == 200
     assert shared.record().state == State.AWAKE
 

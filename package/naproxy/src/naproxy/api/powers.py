@@ -7,7 +7,6 @@ somebody says so, and what somebody has written there is not replaced unless the
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -17,6 +16,7 @@ from naproxy.api.calls import ApiError
 from naproxy.config.document import Server
 from naproxy.config.edit import Change
 from naproxy.config.in_force import InForce
+from naproxy.core import bounded
 from naproxy.core.reason import Reason, stored_reason
 
 KEYS: Final = ("on_w", "off_w", "switch_j")
@@ -39,7 +39,7 @@ def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
 
 def given(text: bytes, name: str) -> dict[str, float]:
     """Return the powers that the configuration file names for this server itself; ValueError."""
-    servers = tomllib.loads(text.decode("utf-8-sig")).get("server", [])
+    servers = bounded.toml(text).get("server", [])
     try:
         power: dict[str, Any]
         power = next((each.get("power", {}) for each in servers if each.get("id") == name), {})

@@ -7,12 +7,12 @@ additionalProperties, items, minItems, maxItems, minimum, maximum, minLength, ma
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from naproxy.core.bounded import json_value
 from naproxy.core.reason import WrongError
 
 Shape = Mapping[str, Any]
@@ -194,15 +194,11 @@ def _below(where: str, name: str) -> str:
 def from_json(raw: bytes, shape: Shape) -> Any:
     """Return the value of JSON, checked; ShapeError if it is none, or does not fit."""
     try:
-        value = json.loads(raw, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        value = json_value(raw)
+    except ValueError:
         raise ShapeError("", "api.not_json") from None
     check(value, shape)
     return value
-
-
-def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is not JSON")
 
 
 def from_query(

@@ -30,6 +30,7 @@ from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES
 from naproxy.box.secrets import named_files, without_secrets
 from naproxy.config import document as config
 from naproxy.config.worked import Worked
+from naproxy.core.bounded import json_value
 from naproxy.core.files import peek
 from naproxy.core.reason import WrongError
 from naproxy.core.schema import ConfigError
@@ -321,10 +322,10 @@ def _is_in(folder: str, name: str) -> bool:
 
 def _json(parts: dict[str, bytes], name: str, kind: type) -> Any:
     try:
-        value = json.loads(parts[name])
+        value = json_value(parts[name])
     except KeyError:
         raise ArchiveError("backup.lacks", name=name) from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise ArchiveError("backup.unreadable", name=name) from None
     if not isinstance(value, kind):
         raise ArchiveError("backup.wrong_kind", name=name)

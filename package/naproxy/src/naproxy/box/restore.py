@@ -10,7 +10,6 @@ import contextlib
 import json
 import logging
 import shutil
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +22,7 @@ from naproxy.config.edit import Change
 from naproxy.config.elsewhere import files_elsewhere
 from naproxy.config.paths import inside
 from naproxy.config.worked import Worked
+from naproxy.core import bounded
 from naproxy.core.files import sync, write
 from naproxy.core.schema import ConfigError, held
 from naproxy.edge.store import put_account, store_of
@@ -122,7 +122,7 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
 
 def _up_to_date(text: bytes) -> dict[str, Any]:
     """Return the plain data of a configuration, in which paths lead as in a loaded one."""
-    data = tomllib.loads(text.decode("utf-8-sig"))
+    data = bounded.toml(text)
     old.take(data)
     return data
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -11,6 +10,7 @@ from naproxy.config import edit as configedit
 from naproxy.config.document import Config
 from naproxy.config.edit import Change
 from naproxy.config.paths import inside
+from naproxy.core import bounded
 from naproxy.core.files import peek
 from naproxy.core.schema import given, secrets
 
@@ -20,7 +20,7 @@ _NO_SECRET: Final = ("known_hosts_file",)
 
 def without_secrets(text: bytes, loaded: Config) -> bytes:
     """Return a configuration's text without them, and without comments, which may tell."""
-    data = tomllib.loads(text.decode("utf-8-sig"))
+    data = bounded.toml(text)
     import tomlkit  # noqa: PLC0415 - in a child process only
 
     gone = [Change("remove", path) for path in private(loaded)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -27,6 +26,7 @@ from naproxy.config.notify import conflicts as notify_conflicts
 from naproxy.config.tariff import TARIFFS, Tariff
 from naproxy.config.tariff import conflicts as tariff_conflicts
 from naproxy.config.update import Fleet
+from naproxy.core import bounded
 from naproxy.core.files import peek, write
 from naproxy.core.hours import zone
 from naproxy.core.intensity import is_pointer
@@ -627,7 +627,9 @@ class Found:
 
 def look(text: str | bytes) -> Found:
     """Return what is in TOML `text`; ConfigError with all that is wrong."""
-    data = _toml(text)
+    if len(text) > MAX_BYTES:
+        raise ConfigError([Problem("", Reason("config.too_large", bytes=MAX_BYTES))])
+    data = bounded.toml(text)
     arguments, warnings = old.take(data)
     problems: list[Problem] = []
     load(Installation, arguments, "box", problems)
@@ -647,17 +649,6 @@ def look(text: str | bytes) -> Found:
 def parse(text: str | bytes) -> Config:
     """Return the configuration in TOML `text`; ConfigError with all that is wrong."""
     return look(text).config
-
-
-def _toml(text: str | bytes) -> dict[str, Any]:
-    if len(text) > MAX_BYTES:
-        raise ConfigError([Problem("", Reason("config.too_large", bytes=MAX_BYTES))])
-    try:
-        return tomllib.loads(text if isinstance(text, str) else text.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ConfigError([Problem("", Reason("config.not_utf8", at=error.start))]) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError([Problem("", Reason("config.not_toml", detail=str(error)))]) from None
 
 
 def _conflicts(config: Config) -> Iterator[Problem]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from naproxy.config import old
+from naproxy.core import bounded
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import ConfigError, Problem, label
 
@@ -149,8 +149,8 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
     try:
         # What is added to a last line without an end would stand on it.
         decoded = text.decode("utf-8-sig").removesuffix("\n") + "\n"
-        data, document = tomllib.loads(decoded), tomlkit.parse(decoded)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, TOMLKitError, RecursionError) as error:
+        data, document = bounded.toml(decoded), tomlkit.parse(decoded)
+    except (UnicodeDecodeError, TOMLKitError, RecursionError) as error:
         raise _wrong("", "config.not_toml", detail=str(error)) from None
     plainly = _Hand(lambda value, _: value, secrets)
     as_toml = _Hand(_as_toml, secrets)
@@ -167,7 +167,7 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
         for change in made:
             _apply(document, change, as_toml)
         written = tomlkit.dumps(document)
-        done = _alike(tomllib.loads(written), data)
+        done = _alike(bounded.toml(written), data)
     except Exception:  # whatever the library cannot do must not end worse than not done
         done = False
     if not done:

@@ -6,12 +6,12 @@ A unit or a time that stands beside the number, or around it, counts.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from naproxy.core.bounded import json_value
 from naproxy.core.rates import MOST_CO2
 from naproxy.core.reason import Reason, WrongError
 
@@ -50,8 +50,8 @@ def grams(data: bytes, pointer: str, now_s: float | None = None) -> float:
     if len(data) > MOST_BYTES:
         raise WrongError("co2.large", high=MOST_BYTES)
     try:
-        found = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        found = json_value(data.decode("utf-8-sig"))
+    except ValueError:
         raise WrongError("co2.no_json") from None
     around = []
     for part in pointer.split("/")[1:]:
@@ -102,10 +102,6 @@ def _moments(around: list[Any]) -> Iterator[float]:
                 continue
         elif isinstance(value, int | float) and value > _EPOCH:
             yield value / 1000 if value > _MILLISECONDS else float(value)
-
-
-def _refuse(_: str) -> None:
-    raise ValueError
 
 
 def _below(found: Any, name: str, pointer: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from naproxy.core.bounded import json_value
 from naproxy.core.reason import Reason
 
 _BUSY: Final = (409, 423, 503)
@@ -24,10 +25,10 @@ def busy(path: str, field: str, status: int, body: bytes) -> Reason | None:
     if status != 200:
         return _unclear(path, f"HTTP {status}")
     try:
-        value = json.loads(body)
+        value = json_value(body)
         for name in field.split("."):
             value = value[name]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return Reason("server.busy_no_field", path=path, field=field)
     if not value:
         return None

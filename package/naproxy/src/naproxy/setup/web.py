@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import html
-import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from naproxy import __version__
+from naproxy.core.bounded import json_value
 from naproxy.core.names import in_url
 
 CONNECT_S: Final = 1.0
@@ -91,8 +91,8 @@ async def look_for_shelly(address: str, opened: Connect = connect) -> dict[str, 
     _, answer = await _get(address, 80, "/shelly", opened)
     _, _, body = answer.partition(b"\r\n\r\n")
     try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
+        said = json_value(body)
+    except ValueError:
         return None
     if not isinstance(said, dict):
         return None
