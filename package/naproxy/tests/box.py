@@ -22,6 +22,8 @@ from typing import Any
 import forked
 import pytest
 from forked import Forked
+from naproxy.api import shapes
+from naproxy.api.table import ROUTES
 from naproxy.core import page_h
 from naproxy.core.state import State
 from naproxy.shm import page
@@ -219,6 +221,7 @@ min_idle_s = 0
     def status(self) -> dict[str, Any]:
         status, answer = self.call("GET", "/v1/status")
         assert status == 200
+        shapes.check(answer, ROUTES["status"].answer)
         server: dict[str, Any] = answer["servers"][0]
         return server
 

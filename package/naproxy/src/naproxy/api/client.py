@@ -62,14 +62,22 @@ def ask(
             # Who refuses a body need not read it: then the answer is there.
             connection.request(method, target, raw)
         response = connection.getresponse()
-        return Answer(response.status, json.loads(response.read()))
+        return Answer(response.status, _object(response.read()))
     except FileNotFoundError:
         raise NoAnswerError("api.no_socket", path=path) from None
     except ConnectionRefusedError:
         raise NoAnswerError("api.nobody_listens", path=path) from None
     except PermissionError:
         raise NoAnswerError("api.not_allowed", path=path) from None
-    except (OSError, ValueError, http.client.HTTPException) as error:
+    except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
         raise NoAnswerError("api.silent", path=path, said=repr(error)) from None
     finally:
         connection.close()
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    """Return what JSON says, as all routes answer; ValueError for anything but an object."""
+    read = json.loads(raw)
+    if not isinstance(read, dict):
+        raise ValueError(f"{str(read)[:40]!r} is not an object")  # noqa: TRY004 - as for all input
+    return read

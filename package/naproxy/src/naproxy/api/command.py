@@ -38,11 +38,17 @@ def call(path: str, name: str, body: Mapping[str, Any] | None = None, /, **asked
     if route.body is not None and body is None:
         body = {}
     try:
-        answer = ask(path, route.method, route.target(**asked), body, timeout_s=route.timeout_s)
+        target = route.target(**asked)
+    except UnicodeEncodeError as error:
+        raise CommandError(f"{error.object!a} is not valid UTF-8") from None
+    try:
+        answer = ask(path, route.method, target, body, timeout_s=route.timeout_s)
     except NoAnswerError as error:
         raise CommandError(str(error)) from None
     if not answer.good:
-        raise CommandError(answer.body["error"], answer.body.get("where"))
+        raise CommandError(
+            str(answer.body.get("error", f"status {answer.status}")), answer.body.get("where")
+        )
     if name == "status":
         _follow(answer.body["box"].get("time_zone", ""))
     return answer.body

@@ -47,6 +47,16 @@ def obj(
     }
 
 
+def open_obj(properties: Mapping[str, Shape]) -> dict[str, Any]:
+    """Return the shape of an object with at least these keys: newer versions add others."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def mapping(values: Shape) -> dict[str, Any]:
+    """Return the shape of an object that has such a value for each of its keys."""
+    return {"type": "object", "additionalProperties": values}
+
+
 def array(items: Shape, **limits: Any) -> dict[str, Any]:
     """Return the shape of a list; limits are minItems, maxItems, description."""
     return {"type": "array", "items": items, **limits}
@@ -176,12 +186,14 @@ def _check_list(value: list[Any], shape: Shape, where: str) -> None:
 
 
 def _check_object(value: dict[str, Any], shape: Shape, where: str) -> None:
-    known = shape.get("properties", {})
+    known, others = shape.get("properties", {}), shape.get("additionalProperties", True)
     for name, item in value.items():
         if name in known:
             check(item, known[name], _below(where, name))
-        elif shape.get("additionalProperties", True) is False:
+        elif others is False:
             raise ShapeError(_below(where, name[:100]), "config.unknown")
+        elif others is not True:
+            check(item, others, _below(where, name))
     for name in shape.get("required", ()):
         if name not in value:
             raise ShapeError(_below(where, name), "config.empty")

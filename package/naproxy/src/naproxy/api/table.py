@@ -15,11 +15,14 @@ from naproxy.api.shapes import (
     boolean,
     choice,
     integer,
+    mapping,
     nullable,
     number,
     obj,
+    open_obj,
     string,
 )
+from naproxy.core.state import STATES
 from naproxy.notify import channels
 from naproxy.policy.verified import WHY
 
@@ -225,6 +228,102 @@ def _update(line: str, summary: str, **more: Any) -> Route:
     return _route(line.replace(" ", " /v1/update"), summary, **said)
 
 
+_SERVER: Final = open_obj(
+    {
+        "id": string(minLength=1),
+        "state": choice(*STATES.values()),
+        "since_s": number(),
+        "reason": _REASON,
+        "mode": choice("auto", "awake"),
+        "mode_until_s": nullable(number()),
+        "held": integer(minimum=0, description="requests that wait for it"),
+        "eta_s": nullable(number(description="seconds until it is expected up")),
+        "inhibitors": array(_REASON),
+        "appointments": array(open_obj({"t_s": number(), "name": string()})),
+        "alert": nullable(_REASON),
+        "armed": boolean(),
+        "not_armed": nullable(_REASON),
+        "rungs": array(open_obj({"name": string(), "works": boolean()})),
+        "commissioning": nullable(
+            open_obj(
+                {
+                    "phase": string(),
+                    "cycle": integer(),
+                    "cycles": integer(),
+                    "reason": nullable(_REASON),
+                }
+            )
+        ),
+        "live": open_obj({"waits": nullable(_REASON)}),
+        "https": open_obj(
+            {
+                "mode": string(),
+                "sight": nullable(_REASON),
+                "around": nullable(
+                    open_obj({"today": integer(), "yesterday": integer(), "total": integer()})
+                ),
+                "through": nullable(open_obj({"accepted": integer()})),
+            }
+        ),
+        "decision": open_obj(
+            {"sleep": boolean(), "reason": _REASON, "next_check_s": nullable(number())}
+        ),
+        "over_share": open_obj(
+            {"addresses": integer(), "networks": integer(), "robots": boolean()}
+        ),
+        "counters": open_obj(
+            {
+                "requests": mapping(mapping(integer())),
+                "wakes": mapping(integer()),
+                "delayed": integer(),
+                "magic_packets": integer(),
+            }
+        ),
+        "engines": array(
+            open_obj(
+                {
+                    "name": string(),
+                    "crawls": boolean(),
+                    "refused_since_s": nullable(number()),
+                    "served_s": nullable(number()),
+                    "let_in_s": nullable(number()),
+                }
+            )
+        ),
+        "warming": open_obj(
+            {
+                "fetches": integer(),
+                "took_s": number(),
+                "since_s": nullable(number()),
+                "wakes_avoided": integer(),
+            }
+        ),
+        "calendar": nullable(
+            open_obj(
+                {
+                    "events": array(
+                        open_obj({"t_s": number(), "end_s": number(), "name": string()})
+                    ),
+                    "problem": nullable(_REASON),
+                }
+            )
+        ),
+        "sleeps_itself": nullable(_REASON),
+    }
+)
+_METER: Final = open_obj(
+    {
+        "id": string(),
+        "of": string(),
+        "driver": string(),
+        "power_w": nullable(number()),
+        "age_s": nullable(number()),
+        "measures": string(),
+        "estimated": boolean(),
+        "problem": nullable(_REASON),
+        "notes": array(string()),
+    }
+)
 _FILL: Final = obj(
     {
         "t_s": number(description="when it was seen"),
@@ -286,7 +385,6 @@ _CO2: Final = obj(
 )
 
 _OF_ALL: Final = {
-    "status": _route("GET /v1/status", "What the box and each server do now, and why"),
     "health": _route("GET /v1/health", "Whether the loop turns", answer=obj({"ok": _FLAG})),
     "metrics": _route("GET /v1/metrics", "Prometheus' figures", answer=obj({"text": string()})),
     "meters": _route(
@@ -426,24 +524,32 @@ _CONFIG: Final = {
 }
 
 _SERVERS: Final = {
-    "server.wake": _route("POST /v1/servers/<server>/wake", "Wake a server up", status=_BEGUN),
-    "server.sleep": _route("POST /v1/servers/<server>/sleep", "Put it to sleep", status=_BEGUN),
+    "server.wake": _route(
+        "POST /v1/servers/<server>/wake", "Wake a server up", answer=_SERVER, status=_BEGUN
+    ),
+    "server.sleep": _route(
+        "POST /v1/servers/<server>/sleep", "Put it to sleep", answer=_SERVER, status=_BEGUN
+    ),
     "server.mode": _route(
         "POST /v1/servers/<server>/mode",
         "Keep a server awake, or let Naproxy decide again",
         body=_MODE,
+        answer=_SERVER,
     ),
     "server.arm": _route(
         "POST /v1/servers/<server>/arm",
         "Let a server that did not wake once sleep by itself again",
+        answer=_SERVER,
     ),
     "server.live": _route(
         "POST /v1/servers/<server>/live",
         "Confirm that visitors come through the box: it waits for none before the server may sleep",
+        answer=_SERVER,
     ),
     "server.leave": _server(
         "POST /leave",
         "Leave it to the server when to sleep: its way to sleep is `itself` from now on",
+        answer=_SERVER,
     ),
     "server.commission": _server(
         "POST /commission",
@@ -864,7 +970,48 @@ _UPDATES: Final = {
     "update.confirm": _update("POST /confirm", "Take that what runs now is in order"),
 }
 
+_STATUS: Final = {
+    "status": _route(
+        "GET /v1/status",
+        "What the box and each server do now, and why",
+        answer=open_obj(
+            {
+                "box": open_obj(
+                    {
+                        "version": string(),
+                        "started_s": number(),
+                        "time_zone": string(),
+                        "events_lost": integer(),
+                        "history_error": nullable(string()),
+                        "settings_refused": nullable(_REASON),
+                        "energy_j": mapping(number()),
+                        "co2": nullable(_CO2),
+                        "edge": open_obj(
+                            {
+                                **_EDGE,
+                                "certificates": array(
+                                    open_obj(
+                                        {
+                                            "id": string(),
+                                            "names": array(string()),
+                                            "not_after_s": number(),
+                                        }
+                                    )
+                                ),
+                                "ending": array(_REASON),
+                            }
+                        ),
+                    }
+                ),
+                "servers": array(_SERVER),
+                "meters": array(_METER),
+            }
+        ),
+    )
+}
+
 ROUTES: Final[dict[str, Route]] = {
+    **_STATUS,
     **_OF_ALL,
     **_CONFIG,
     **_SERVERS,

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from naproxy import __version__
@@ -57,6 +60,9 @@ COMMANDS: Final = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `naproxy` with these arguments; returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name of a calendar's event need not fit the terminal's character set.
+        sys.stdout.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(
         prog="naproxy",
         description="Put a web server to sleep when nobody needs it, and wake it when"
@@ -78,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has seen enough, as `| head` has.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except KeyboardInterrupt:
         return 130
@@ -86,11 +92,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"naproxy {args.command}: {error}", file=sys.stderr)
         return 1
     except OSError as error:
+        said = filter(None, (error.filename, error.strerror or repr(error)))
+        print(f"naproxy {args.command}: {': '.join(map(str, said))}", file=sys.stderr)
         if error.filename is None:
-            raise
-        print(f"naproxy {args.command}: {error.filename}: {error.strerror}", file=sys.stderr)
+            _drop_output()
+        return 1
+    except Exception as error:
+        if args.command == "controller":
+            raise  # The system's log keeps the whole trace of a service.
+        print(f"naproxy {args.command}: {_unexpected(error)}", file=sys.stderr)
         return 1
     return status
+
+
+def _drop_output() -> None:
+    """Discard what is still buffered: Python would try, and fail, to write it when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unexpected(error: Exception) -> str:
+    """Return an error that no command expects as one line, with its place for a bug report."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return (
+        f"unexpected {what} ({Path(place.filename).name}, line {place.lineno})."
+        " After an upgrade, restart the controller: systemctl restart naproxy."
+        f" If that does not help, report this line as a bug in Naproxy {__version__}."
+    )
 
 
 def _installed() -> list[str]:

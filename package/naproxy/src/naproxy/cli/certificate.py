@@ -174,12 +174,12 @@ def describe(certificate: Mapping[str, Any]) -> list[str]:
         names = ", ".join([*asked, "not there yet"])
     lines = [f"{head}{names}"]
     if certificate["not_after_s"] is not None:
-        until = office_time.local(certificate["not_after_s"]).date().isoformat()
+        until = office_time.day(certificate["not_after_s"])
         kind = f"{certificate['kind'].upper()} {certificate['bits']}"
         lines.append(f"  {kind}, issued by {certificate['issuer']}, until {until}")
         lines.append(f"  used by {', '.join(certificate['in_use_by']) or 'no server'}")
     if certificate.get("next_try_s") is not None:
-        at = f"{office_time.local(certificate['next_try_s']):%Y-%m-%d %H:%M}"
+        at = office_time.shown(certificate["next_try_s"], "%Y-%m-%d %H:%M")
         verb = "looks for another" if certificate["source"] == "server" else "has it issued anew"
         lines.append(f"  the box {verb} at {at}" if asked is None else f"  next try: {at}")
     if certificate.get("problem"):

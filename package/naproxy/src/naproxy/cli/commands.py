@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from naproxy.config import document as config
 from naproxy.config.describe import as_json
 from naproxy.config.worked import Worked
 from naproxy.core import office_time, schema
+from naproxy.core.interfaces import UI_PORT, outside_address
 from naproxy.core.reason import Reason, stored_reason
 
 _POLL_S: Final = 0.1
@@ -133,7 +135,12 @@ def _shown(text: str) -> clock_time | datetime:
 def _moment_s(shown: clock_time | datetime, now_s: float) -> float:
     """Return when the office's clocks show that; of a time of day the next one."""
     if isinstance(shown, datetime):
-        return office_time.instant_s(shown)
+        try:
+            return office_time.instant_s(shown)
+        except (OverflowError, ValueError):
+            raise CommandError(
+                f"{shown} is not a time that this machine knows", "--until"
+            ) from None
     at = datetime.combine(office_time.local(now_s).date(), shown)
     when_s = office_time.instant_s(at)
     return when_s if when_s > now_s else office_time.instant_s(at + timedelta(1))
@@ -145,8 +152,20 @@ def server_named(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         if server["id"] == name:
             found: Mapping[str, Any] = server
             return found
+    if not answer["servers"]:
+        raise CommandError(f"there is no server {name}. {_not_set_up()}")
     known = ", ".join(s["id"] for s in answer["servers"])
     raise CommandError(f"there is no server {name}, only {known}")
+
+
+def _not_set_up() -> str:
+    """Say that the box has no server yet, and where its owner goes."""
+    host = socket.gethostname()
+    places = [f"https://{name}:{UI_PORT}" for name in (host, outside_address()) if name]
+    return (
+        f"The box is not set up yet: it has no server. Open {' or '.join(places)} in a browser;"
+        " the guide there sets it up."
+    )
 
 
 def _status(args: argparse.Namespace) -> int:
@@ -158,6 +177,8 @@ def _status(args: argparse.Namespace) -> int:
         return 0
     if refused := answer["box"]["settings_refused"]:
         print(stored_reason(refused))
+    if not answer["servers"]:
+        print(_not_set_up())
     width = max((len(s["id"]) for s in answer["servers"]), default=0)
     for server in answer["servers"]:
         for line in describe(server, time.time(), width):
@@ -235,7 +256,7 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
 def _warmed(warming: Mapping[str, Any]) -> Iterator[str]:
     # Before the first sleep that succeeded there were fetches, but no sleep to count since.
     if warming["fetches"] and warming["since_s"] is not None:
-        since = office_time.local(warming["since_s"]).date().isoformat()
+        since = office_time.day(warming["since_s"])
         avoided, took = warming["wakes_avoided"], span(warming["took_s"])
         what = "wake" if avoided == 1 else "wakes"
         yield f"the cache before its sleeps: {avoided} {what} avoided since {since}, took {took}"

@@ -132,6 +132,6 @@ def _shown(shown: Mapping[str, Any]) -> str:
     whom = f"for {shown['name']}" if shown["name"] else "without a name"
     names = ", ".join(shown["names"]) or "no name"
     end_s = shown["not_after_s"]
-    until = f", until {office_time.local(end_s):%Y-%m-%d}" if end_s is not None else ""
+    until = f", until {office_time.day(end_s)}" if end_s is not None else ""
     trust = "browsers trust it" if shown["trusted"] else "browsers do not trust it"
     return f"- {whom} it shows a certificate of {names}{until}; {trust}"

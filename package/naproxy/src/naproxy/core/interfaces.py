@@ -10,10 +10,14 @@ from typing import Any, Final
 
 from naproxy.core.processes import printed
 
+UI_PORT: Final = 8443
+"""Of the web interface."""
 _SIOCGIFBRDADDR: Final = 0x8919
 _EVERYBODY: Final = "255.255.255.255"
 _IP_S: Final = 5.0
 _IP_BYTES: Final = 1 << 20
+_ELSEWHERE: Final = ("192.0.2.1", "2001:db8::1")
+"""Addresses of no machine (RFC 5737, 3849): the way to them is the default route."""
 
 
 async def ip(*words: str) -> list[dict[str, Any]]:
@@ -36,3 +40,19 @@ def broadcast_of(interface: str) -> str:
         return _EVERYBODY
     found = socket.inet_ntoa(answer[20:24])
     return found if found != "0.0.0.0" else _EVERYBODY  # noqa: S104 - compared, not bound
+
+
+def own_address(towards: str) -> str:
+    """Return the box's address on the way to an address; empty if there is no way."""
+    family = socket.AF_INET6 if ":" in towards else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect((towards, 9))  # UDP: this asks the kernel for the route, and sends nothing
+        except OSError:
+            return ""
+        return str(sock.getsockname()[0]).partition("%")[0]
+
+
+def outside_address() -> str:
+    """Return the address that the box has for others, IPv4 first; empty without default route."""
+    return next(filter(None, map(own_address, _ELSEWHERE)), "")

@@ -29,15 +29,29 @@ def local(t_s: float, zone_: tzinfo | None = None) -> datetime:
     return datetime.fromtimestamp(t_s, UTC).astimezone(zone_ or where())
 
 
+def shown(t_s: float, form: str, zone_: tzinfo | None = None) -> str:
+    """Return a moment in a form of strftime; the bare number if no calendar has it."""
+    try:
+        return local(t_s, zone_).strftime(form)
+    except (OverflowError, ValueError, OSError):
+        return str(t_s)
+
+
+def day(t_s: float) -> str:
+    """Return the date."""
+    return shown(t_s, "%Y-%m-%d")
+
+
 def stamp(t_s: float) -> str:
     """Return date and time, with seconds."""
-    return f"{local(t_s):%Y-%m-%d %H:%M:%S}"
+    return shown(t_s, "%Y-%m-%d %H:%M:%S")
 
 
 def told(t_s: float, now_s: float, zone_: tzinfo | None = None) -> str:
     """Return a moment to the minute, with its date if that is another day."""
-    then, now = local(t_s, zone_), local(now_s, zone_)
-    return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
+    form = "%Y-%m-%d"
+    same = shown(t_s, form, zone_) == shown(now_s, form, zone_)
+    return shown(t_s, "%H:%M" if same else f"{form} %H:%M", zone_)
 
 
 def instant_s(shown: datetime) -> float:

@@ -95,25 +95,18 @@ def _decimal(text: str, language: str) -> str:
     return text if language in ("", "en") else text.replace(".", ",")
 
 
-def _moment(t_s: float, where: tzinfo | None) -> str:
-    try:
-        return office_time.told(t_s, time.time(), where)
-    except (OverflowError, ValueError, OSError):
-        return f"{t_s:g}"
-
-
 def _value(  # noqa: PLR0911 - one for each kind
     name: str, value: Any, language: str, where: tzinfo | None
 ) -> str:
     match value:
         case Reason():
             return words(value, language, where).removesuffix(".")
-        case [Reason(), *_]:
+        case [Reason(), *_] if all(isinstance(each, Reason) for each in value):
             return " ".join(_sentence(words(each, language, where)) for each in value)
         case list() | tuple():
             return ", ".join(_value(name, each, language, where) for each in value)
         case int() | float() if name.endswith("_at_s"):
-            return _moment(value, where)
+            return office_time.told(value, time.time(), where)
         case int() | float() if name.endswith("_s") and abs(value) < _MOST:
             return duration(value, language)
         case int() | float() if name.endswith("_w") and abs(value) < _MOST:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from naproxy import drivers
 from naproxy.config.document import DEFAULT_FILE, Server, target_of
 from naproxy.controller.ping import Pinger
-from naproxy.core.interfaces import ip
+from naproxy.core.interfaces import ip, own_address
 from naproxy.core.reason import Reason
 from naproxy.drivers.checks import FromBox, Known
 from naproxy.edge import to_server
@@ -111,18 +111,6 @@ async def _web(server: Server) -> str:
         return "silent" if silent else error.strerror or str(error)
     writer.close()
     return "open"
-
-
-def own_address(address: str) -> str:
-    """Return by which of its addresses a server knows the box; empty: there is no way to it."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as sock:
-        try:
-            sock.connect((address, 9))  # sends nothing
-        except OSError:
-            return ""
-        own: str = sock.getsockname()[0]
-        return own
 
 
 async def _pinged(address: str) -> bool:

@@ -21,6 +21,7 @@ from naproxy.api.calls import ApiError, Handlers
 from naproxy.config.document import Config
 from naproxy.core import files
 from naproxy.core.hours import Calendar, span, zone
+from naproxy.core.interfaces import UI_PORT
 from naproxy.core.processes import Printed, printed
 from naproxy.core.reason import Reason, reason_of
 from naproxy.core.schema import plain
@@ -38,7 +39,6 @@ MORNING_H: Final = 8
 WEEK_S: Final = 7 * 86400.0
 LEAST_DELAYED: Final = 5
 """Fewer delays than this are too few to say that a promise was not kept."""
-UI_PORT: Final = 8443
 _SEND_S: Final = 60.0
 _FIGURES_S: Final = 300.0
 _MOST_BYTES: Final = 1 << 16

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hmac
 import secrets
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from naproxy.api.jobs import JobError
 from naproxy.config.document import Server
 from naproxy.config.edit import Change
 from naproxy.config.in_force import InForce
+from naproxy.core.interfaces import own_address
 from naproxy.core.reason import Reason
 from naproxy.drivers.agent_protocol import KEY_BYTES
 
@@ -102,7 +102,7 @@ class Agents:
 
     def _told(self, server: Server) -> dict[str, Any]:
         state, left_s = self._codes.state(server.id)
-        return {"state": state, "left_s": left_s, "address": _own_address(server)}
+        return {"state": state, "left_s": left_s, "address": own_address(server.address) or None}
 
     def _code(self, server: str) -> dict[str, Any]:
         found = self._server(server)
@@ -124,15 +124,3 @@ class Agents:
         change = Change("set", f"server.{server}.sleep.key_file", {"secret": key})
         await configuration.change(self._in_force, [change], self._in_force.version)
         return key
-
-
-def _own_address(server: Server) -> str | None:
-    """Return the box's address in the server's network; None if no way leads there."""
-    family = socket.AF_INET6 if ":" in server.address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as sock:
-        try:
-            # Of UDP: that asks the kernel for the way and sends nothing.
-            sock.connect((server.address, 9))
-        except OSError:
-            return None
-        return str(sock.getsockname()[0]).partition("%")[0]
