@@ -76,7 +76,7 @@ def test_a_firewall_before_the_web_server_is_told_from_a_sleep(office: Office, d
     finally:
         office.server.run(["nft", "delete", "table", "inet", "wall"])
     assert list(found) == ["web_port"]
-    assert "though it lets the box in by ssh: a firewall" in found["web_port"]["what"]
+    assert "though it lets the box in over ssh: a firewall" in found["web_port"]["what"]
 
 
 def test_a_sleeping_server_is_told_from_a_broken_one(asleep: Office) -> None:

@@ -94,7 +94,7 @@ def test_a_token_is_shown_once_and_works_until_it_is_deleted(
     account: WatchedPage, stage: Stage
 ) -> None:
     account.get_by_role("button", name="Make a token").click()
-    account.get_by_label("What it is for").fill("a test")
+    account.get_by_label("Purpose").fill("a test")
     account.locator("#token-dialog [type=submit]").click()
     secret = account.locator("#token-secret").input_value()
     account.get_by_role("button", name="I have it").click()

@@ -168,7 +168,7 @@ def test_only_the_tab_that_is_shown_is_asked_for(page: WatchedPage) -> None:
     page.locator("#ledger .line").first.wait_for()
     others = {f"/api/history/{name}" for name in ("power", "states", "energy", "decisions")}
     assert not others & set(asked)
-    page.get_by_role("tab", name="Who wakes it").focus()
+    page.get_by_role("tab", name="Wakes").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     page.locator("#decisions .line").first.wait_for()
@@ -364,7 +364,7 @@ def test_what_came_from_the_network_is_text(quiet_page: WatchedPage, quiet_stage
     page.locator("#changes summary").first.wait_for()
     open_all(page)
     expect(page.locator("#changes")).to_contain_text("<img src=x")
-    page.get_by_role("tab", name="Who wakes it").click()
+    page.get_by_role("tab", name="Wakes").click()
     ledger = page.locator("#ledger")
     ledger.locator("summary").first.wait_for()
     assert EVIL[:40] in ledger.inner_text()
@@ -409,7 +409,7 @@ def test_a_rule_is_undone_with_one_click(quiet_page: WatchedPage, quiet_stage: S
     come(quiet_stage, path="/often.xml", agent="Feeder/2")
     with Story(page, "find who woke it last night and stop that") as story:
         story.to("History")
-        story.click(page.get_by_role("tab", name="Who wakes it"))
+        story.click(page.get_by_role("tab", name="Wakes"))
         row = page.locator("#ledger .line", has_text="/often.xml")
         story.click(row.locator("summary"))
         story.click(row.get_by_role("button"))

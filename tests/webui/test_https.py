@@ -245,7 +245,7 @@ def test_one_that_visitors_need_is_removed_after_two_questions(
     page.get_by_role("button", name=f"Remove the certificate for {HOST}").click()
     expect(page.locator("dialog")).to_contain_text("in use for web")
     page.locator("dialog button[value=yes]").click()
-    expect(page.locator("dialog", has_text="must come by HTTPS")).to_be_visible()
+    expect(page.locator("dialog", has_text="must use HTTPS")).to_be_visible()
     assert ids(stage) == ["main"]
     page.locator("dialog button[value=yes]").click()
     expect(page.locator("[data-certificate]")).to_have_count(0)
@@ -392,7 +392,7 @@ def test_one_is_issued_shown_with_its_renewal_and_renewed_at_once(
         with page.expect_request("**/issued/renew"):
             story.to("Settings", "HTTPS")
         with page.expect_navigation():
-            story.press(f"Get the certificate for {HOST} anew")
+            story.press(f"Renew the certificate for {HOST}")
             held[0].continue_()
     [second] = stage.api("GET", "/v1/certificates")["certificates"]
     assert second["fingerprint"] != first["fingerprint"]

@@ -555,7 +555,7 @@ def test_the_api_for_carbon_dioxide_is_asked_now_and_what_fails_is_said(
     expect(said(page, "co2_in_clear")).to_be_hidden()
     for key, words in (("hush", "It says 118 g per kWh."), ("wrong", "the status 401")):
         field(page, "office.co2_key_file").fill(key)
-        expect(said(page, "co2_in_clear")).to_contain_text("The key is sent in clear")
+        expect(said(page, "co2_in_clear")).to_contain_text("The key is sent unencrypted")
         save(page)
         # The page begins anew then, and shows no key.
         expect(field(page, "office.co2_key_file")).to_have_value("")

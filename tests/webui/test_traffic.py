@@ -166,7 +166,7 @@ def test_how_full_the_cache_is_and_what_would_help_is_said(traffic: WatchedPage)
     kept = traffic.locator("#fill")
     expect(kept).to_contain_text("126 of 128 MB are in use, for 4,321 answers")
     expect(kept).to_contain_text("37 were pushed out to make room for others; 2,100 had run out")
-    expect(kept).to_contain_text("what people ask for stays")
+    expect(kept).to_contain_text("content in use stays")
 
 
 @pytest.mark.long
@@ -388,7 +388,7 @@ def test_a_connection_that_breaks_in_the_middle_goes_on_where_it_was(
 
     seen = offsets(empty, breaks)
     choose(empty, long_log)
-    expect(empty.locator("#estimate-progress")).to_contain_text("The page keeps trying")
+    expect(empty.locator("#estimate-progress")).to_contain_text("It keeps trying")
     [found] = finished(empty)
     assert found["requests"]["person"] == 16_000
     assert seen == [0, PIECE, PIECE, PIECE, 2 * PIECE]

@@ -145,7 +145,7 @@ def test_what_is_wrong_is_said_in_words_with_its_field(
         ({**locked, "password": "wrong"}, "password", ("password is wrong", "Passwort")),
         ({"pkcs12": packed, "password": "no"}, "password", ("password is wrong", "Passwort")),
         ({"pkcs12": "UEs="}, "pkcs12", ("PKCS #12", "PKCS-#12")),
-        ({"pem": MARKUP}, "pem", ("no certificate in PEM form", "kein Zertifikat")),
+        ({"pem": MARKUP}, "pem", ("not a certificate in PEM form", "kein Zertifikat")),
         (body(authority, other), "pem", ("is for x.example", "x.example")),
     ]
     for language in ("en", "de"):

@@ -102,7 +102,7 @@ def box(started: Box) -> Iterator[Box]:
 def test_it_looks_now_and_says_by_its_status_whether_something_hinders(box: Box) -> None:
     good = box.naproxy("look")
     assert (good.returncode, good.stderr) == (0, "")
-    assert "The box has looked: nobody comes past it by HTTPS." in good.stdout
+    assert "The box has looked: nobody bypasses it over HTTPS." in good.stdout
     box.server.leads = b"https://one.example/"
     wrong = box.naproxy("look", "web")
     assert wrong.returncode == 1

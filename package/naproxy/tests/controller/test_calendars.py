@@ -76,10 +76,10 @@ def test_the_last_good_one_is_used_until_there_is_another(web: Web, look: Look) 
     for status, headers, body, words in (
         (500, {}, GOOD, "status 500"),
         (304, {}, "", ""),
-        (200, {}, "<html>Log in", "no calendar"),
+        (200, {}, "<html>Log in", "not a calendar"),
         (200, {}, GOOD + "x" * MOST_BYTES, "1048576 bytes"),
         (200, {}, GOOD[:-20], "not the whole calendar"),
-        (200, {"Content-Encoding": "gzip"}, GOOD, "no calendar"),
+        (200, {"Content-Encoding": "gzip"}, GOOD, "not a calendar"),
         (302, {"Location": "file:///etc/passwd"}, "", "could not be fetched"),
         (302, {"Location": "/private-token/office.ics"}, "", "could not be fetched"),
     ):
@@ -108,7 +108,7 @@ def test_a_rule_without_dates_is_given_up(
     web.body = NEVER.encode()
     monkeypatch.setattr(calendar_reader, "_RECKON_S", 0.2)
     began_s = time.process_time()
-    assert look() == (["Choir"], "Its rules take too long to reckon.")
+    assert look() == (["Choir"], "Its rules take too long to work out.")
     assert time.process_time() - began_s < 2
 
 

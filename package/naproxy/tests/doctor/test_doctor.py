@@ -103,7 +103,7 @@ def test_what_is_wrong_is_said_with_how_to_mend_it() -> None:
             "web_port",
             "it answers pings: a firewall",
         ),
-        ({"web": "silent"}, "web_port", "lets the box in by ssh: a firewall"),
+        ({"web": "silent"}, "web_port", "lets the box in over ssh: a firewall"),
         ({"macs": ("02:00:00:00:00:99",)}, "ethernet_address", "would not wake it"),
         ({"programs": frozenset({"ssh"})}, "magic_packet", "etherwake is not installed"),
         ({"raw": False}, "magic_packet", "may not send frames"),

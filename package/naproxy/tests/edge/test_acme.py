@@ -244,7 +244,7 @@ def test_more_answers_than_there_is_room_for_are_refused() -> None:
 def test_what_varnish_would_not_take_is_refused_and_changes_nothing() -> None:
     shown = Shown()
     shown.challenges.put("a", "1")
-    with pytest.raises(WrongError, match="no token"):
+    with pytest.raises(WrongError, match="not a token"):
         shown.challenges.put("bad", "x")
     shown.challenges.put("b", "2")
     assert shown.answers == {"a": "1", "b": "2"}

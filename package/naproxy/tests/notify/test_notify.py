@@ -589,7 +589,7 @@ def test_a_token_that_goes_unencrypted_is_warned_of(tmp_path: Path) -> None:
         assert said["in_clear"] == ways, text
         warned = [each.where for each in config.look(text).warnings]
         assert warned == [f"notify.{way}_token" for way in ways]
-        lines = [line for line in command.told(said) if "sent in clear" in line]
+        lines = [line for line in command.told(said) if "sent unencrypted" in line]
         assert [line.partition(":")[0] for line in lines] == ways
 
 

@@ -298,6 +298,15 @@ _SERVER: Final = open_obj(
                 "wakes_avoided": integer(),
             }
         ),
+        "pages": open_obj(
+            {
+                "on": boolean(),
+                "verified": integer(),
+                "settling": integer(),
+                "answered": integer(),
+                "old": integer(),
+            }
+        ),
         "calendar": nullable(
             open_obj(
                 {

@@ -20,7 +20,7 @@ MOST_PARTS: Final = 16
 MOST_WORD: Final = 64
 """Characters of a TOML word outside quotes: a key, a number or a date."""
 MOST_DIGITS: Final = 20
-"""Digits of a whole number in JSON: enough for 64 bits."""
+"""Digits of a whole number in JSON: enough for 64 bits. A longer one becomes a float."""
 
 _TOKEN: Final = re.compile(
     r"(?P<space>[ \t]+)"
@@ -83,10 +83,10 @@ def json_value(raw: str | bytes) -> Any:
         raise ValueError("too many brackets within brackets") from None
 
 
-def _whole(text: str) -> int:
-    if len(text) > MOST_DIGITS:
-        raise ValueError(f"a number has more than {MOST_DIGITS} digits")
-    return int(text)
+def _whole(text: str) -> int | float:
+    # A longer number is too large for a whole number anywhere here. As a float, which may be
+    # infinite, the check of its range or kind refuses it in words.
+    return int(text) if len(text) <= MOST_DIGITS else float(text)
 
 
 def _no_constant(text: str) -> None:
