@@ -95,7 +95,7 @@ test-clean: ## the README's commands in a new Debian 12, as a new user [TIMES=n]
 	$(AS_ROOT) tests/clean_room/run $(if $(TIMES),--times $(TIMES)) $(if $(BUSY),--busy $(BUSY)) \
 	    $(if $(PLACE),--place "$(PLACE)")
 
-lint: $(BUILT) $(NPM)/.ready ## style and types
+lint: $(BUILT) $(NPM)/.ready ## style, types, and no more broken rules of plain English than before
 	.venv/bin/ruff check -q $(PY_ROOMS)
 	.venv/bin/ruff format -q --check $(PY_ROOMS)
 	.venv/bin/lint-imports --no-cache --config tests/rooms.ini
@@ -112,6 +112,7 @@ lint: $(BUILT) $(NPM)/.ready ## style and types
 	$(TSC) -p webui
 	$(TSC) -p package/naproxy-meter/tests
 	shellcheck $(SHELL_SCRIPTS)
+	$(PYTHON) -m tests.prose --check
 
 test-unit: $(BUILT) ## the controller's and the agent's own tests [ROOM=drivers: one folder's]
 	$(AS_ROOT) $(PYTEST) -n 3 --dist loadfile package/naproxy/tests$(ROOM:%=/%)
