@@ -17,6 +17,7 @@ from naproxy.history.tables import FILE
 
 Printed = pytest.CaptureFixture[str]
 
+HOSTILE = ("", "a;", 'a;"', "a,", "a\t", "\t", "a; ", "a|", "a:", "a ;;", "a^", "a~", '"', "';")
 HOST = 'a, "b"\nc'
 IDLE = Reason("policy.idle", idle_s=63)
 
@@ -92,6 +93,20 @@ def test_what_a_visitor_chose_is_no_formula(box: Box, capsys: Printed) -> None:
     assert table(export(box, capsys, "wakes"))[0]["agent"] == "'=HYPERLINK(0)"
     assert json.loads(export(box, capsys, "wakes", "--json"))["agent"] == "=HYPERLINK(0)"
     assert table(export(box, capsys, "decisions"))[0]["reason"] == "'=1+1"
+
+
+def test_no_cell_begins_a_formula_whatever_separates_the_cells(box: Box, capsys: Printed) -> None:
+    texts = [before + sign + "1+cmd" for before in HOSTILE for sign in "=+-@\uff1d\uff20"]
+    for text in texts:
+        wake = WakeRequest("192.0.2.1", "page", agent=text, host="a", path=f"/{text}")
+        box.journal.wake_opened("web", wake)
+    box.history.flush()
+    for line in export(box, capsys, "wakes").splitlines():
+        for separator in ";,\t|: ^~":
+            for quotes in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
+                [cells] = csv.reader([line], delimiter=separator, quoting=quotes)
+                wrong = [c for c in cells if c.strip(' "')[:1] in tuple("=+-@\uff1d\uff20")]
+                assert wrong == [], (separator, line)
 
 
 def test_a_slip_is_said(box: Box, capsys: Printed) -> None:

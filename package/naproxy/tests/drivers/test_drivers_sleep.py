@@ -1,5 +1,7 @@
 import asyncio
 import os
+import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +10,15 @@ import pytest
 from driver_calls import out_of_time
 from free_port import free_port
 from naproxy import drivers
-from naproxy.core.reason import Reason
+from naproxy.core.reason import Reason, WrongError
+from naproxy.core.schema import Problem, load
+from naproxy.drivers.meter import Fault, Site, ina219
+from naproxy.drivers.openssh import Ssh, SshSettings
 from naproxy.drivers.sleep import Past, SleepResult, none, ssh
 from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 from naproxy.server.services import Office, parse
+from naproxy.setup import keys
 from ssh_server import TARGET, Server, key, needs_sshd, serving
 
 
@@ -262,3 +268,68 @@ def test_ports_that_are_garbled_or_too_many_keep_it_awake(asked: Asked) -> None:
         assert said.answer is Answer.REFUSED, line
         assert "its list of ports" in str(said.reason)
         assert str(said.reason).isprintable()
+
+
+def test_a_value_that_ssh_would_read_otherwise_is_refused(tmp_path: Path) -> None:
+    """By the real ssh: what is accepted is one path, one user and one host for it."""
+    for name, values in {
+        "known_hosts_file": ODD_PATHS,
+        "key_file": ODD_PATHS,
+        "user": ("a b", "a\tb", "a\nb", 'a"b', "a'b", "a;b", "$(id)", "`id`", "%h", "-oX", "a\\"),
+        "host": ("a b", "a\tb", "a\nb", 'a"b', "*", "a,b", "!a", "a?", "|1|x", "#", "-oX", "a\\"),
+    }.items():
+        for each in values:
+            value = f"{tmp_path}{each}" if values is ODD_PATHS else each
+            if values is ODD_PATHS:
+                (tmp_path / each[1:].replace("/", "_")).touch()
+            problems: list[Problem] = []
+            settings = load(SshSettings, {name: value}, "", problems)
+            if problems:
+                continue
+            argv = Ssh(settings, "192.0.2.1")._command("/dev/null", 5)
+            done = subprocess.run(
+                ["ssh", "-G", *argv[1:]], capture_output=True, text=True, check=False
+            )
+            if name == "user" and done.returncode == 255:
+                continue  # ssh refuses it itself
+            assert done.returncode == 0, (value, done.stderr)
+            said = done.stdout
+            lines = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+            assert lines["userknownhostsfile"] == settings.known_hosts_file, value
+            if name == "key_file":
+                assert f"identityfile {settings.key_file}" in said.splitlines(), value
+            assert (lines["user"], lines["hostname"]) == (
+                settings.user,
+                settings.host or "192.0.2.1",
+            )
+    for name, value in {"known_hosts_file": "/etc/a b", "host": "fe80::1%eth0"}.items():
+        problems = []
+        load(SshSettings, {name: value}, "", problems)
+        assert problems == [], value
+
+
+ODD_PATHS = (
+    *('/a" /etc/shadow "', "/a'b", "/a\\", "/a\nb", "/a\tb", "/%h", "/${HOME}", "/$HOME"),
+    *("/a b", "/a\u2028b", "/a\x85b", "/~root", "/a=b", "/a,b", "/a#b"),
+)
+
+
+def test_a_pipe_or_device_in_the_place_of_a_file_of_ssh_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        for name in (str(tmp_path / "pipe"), "/dev/zero", str(tmp_path), str(tmp_path / "socket")):
+            for settings in (SshSettings(key_file=name), SshSettings(known_hosts_file=name)):
+                ssh = Ssh(settings, "192.0.2.1")
+                for asked in (ssh.run("x", 60), ssh.look(60), ssh.fetch("x", 60, 100)):
+                    with pytest.raises(WrongError, match="is not a file"):
+                        asyncio.run(asked)
+            with pytest.raises((WrongError, OSError)):
+                keys.make(SshSettings(key_file=name))
+            calibration = ina219.Settings(id="m", of="web", via="i2c", settings_file=name)
+            with pytest.raises(Fault, match="is not a file"):
+                asyncio.run(first(ina219.Driver(calibration, Site("192.0.2.1", lambda: None))))
+
+
+async def first(driver: ina219.Driver) -> object:
+    return await anext(aiter(driver.readings()))

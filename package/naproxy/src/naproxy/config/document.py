@@ -58,7 +58,7 @@ from naproxy.core.schema import (
 from naproxy.core.state import Klass
 from naproxy.core.words import DEFAULT, LANGUAGES
 from naproxy.drivers import secret
-from naproxy.drivers.openssh import SshSettings
+from naproxy.drivers.openssh import SshSettings, is_ssh_path
 from naproxy.drivers.own_command import DIRECTORY, is_program
 from naproxy.server import inhibitors, services, shares
 
@@ -570,7 +570,7 @@ class Certificate:
     key_file: str = option(
         "Private key that the box logs in there with to fetch it, and for nothing else",
         "/etc/naproxy/ssh/certificate_ed25519",
-        check=is_absolute,
+        check=is_ssh_path,
     )
 
     @property

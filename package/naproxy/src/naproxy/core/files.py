@@ -43,9 +43,14 @@ class NotAFileError(OSError):
 def peek(path: Path | str, most_bytes: int) -> tuple[bytes, os.stat_result]:
     """Return the beginning of an ordinary file, and what is known of it; OSError.
 
-    A pipe that nobody writes to, or a device, holds nothing up: it is refused.
+    A pipe that nobody writes to, a device or a socket holds nothing up: it is refused.
     """
-    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a device without its hardware: open(2)
+            raise NotAFileError(errno.EINVAL, "not an ordinary file", str(path)) from None
+        raise
     try:
         about = os.fstat(opened)
         if not stat.S_ISREG(about.st_mode):

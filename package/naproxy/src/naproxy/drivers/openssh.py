@@ -10,17 +10,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
+from naproxy.core import files
 from naproxy.core import processes as program
 from naproxy.core.processes import Printed
 from naproxy.core.reason import Reason, WrongError, own_words
-from naproxy.core.schema import fits, is_absolute, option
+from naproxy.core.schema import fits, option
 from naproxy.drivers.needs import Needs
 
 is_user: Final = fits(r"(?!-)[^ @/:]*", Reason("config.user"))
 """A user's name as it goes onto a command line."""
 
-is_place: Final = fits(r"(?!-)[^ @/]*", Reason("config.host_or_address"))
-"""A host name or address as it goes onto a command line; empty is the server's."""
+is_place: Final = fits(r"(?!-)[\w.:%\[\]-]*", Reason("config.host_or_address"))
+"""A host name or address as it goes onto a command line and into known_hosts, where `*`, `?`, `!`,
+`,`, `|` and `#` would mean other hosts or none; empty is the server's."""
+
+is_login: Final = fits(r"(?!-)[^\s@/:\"%]*", Reason("config.user"))
+"""A user's name that ssh reads as nothing else; it is one argument and meets no shell here."""
+
+is_ssh_path: Final = fits(r"/[^'\"\\%$\x80-\xa0\u2028\u2029]*", Reason("config.ssh_path"))
+"""A path as ssh reads it: quotes and backslashes would end it, `%` and `$` stand for other text
+(ssh_config(5), TOKENS and ENVIRONMENT VARIABLES)."""
 
 
 _LEAST_ALIVE_S: Final = 3
@@ -37,12 +46,12 @@ class SshSettings:
 
     host: str = option("Host name or address; empty: the server's", "", check=is_place)
     port: int = option("Port of the ssh server", 22, low=1, high=65535)
-    user: str = option("User to log in as", "naproxy", low=1, high=32, check=is_user)
-    key_file: str = option("Private key", "/etc/naproxy/ssh/id_ed25519", check=is_absolute)
+    user: str = option("User to log in as", "naproxy", low=1, high=32, check=is_login)
+    key_file: str = option("Private key", "/etc/naproxy/ssh/id_ed25519", check=is_ssh_path)
     known_hosts_file: str = option(
         "The server's pinned host key, in the form of known_hosts",
         "/etc/naproxy/ssh/known_hosts",
-        check=is_absolute,
+        check=is_ssh_path,
     )
 
 
@@ -66,6 +75,19 @@ class Ssh:
         """Log in to the settings' host, or else `address`."""
         self._settings = settings
         self._host = settings.host or address
+
+    def _look_at_files(self) -> None:
+        """Refuse a pipe or a device, which ssh would wait for; WrongError.
+
+        ssh itself says what is wrong with a file that is missing or unreadable.
+        """
+        for name in (self._settings.key_file, self._settings.known_hosts_file):
+            try:
+                files.peek(name, 1)
+            except files.NotAFileError:
+                raise WrongError("driver.no_file", file=name) from None
+            except OSError:
+                continue
 
     def _command(
         self, log: str, timeout_s: float, *command: str, before: tuple[str, ...] = ()
@@ -105,6 +127,7 @@ class Ssh:
 
     async def fetch(self, command: str, timeout_s: float, most_bytes: int) -> tuple[Printed, str]:
         """Run a command there; return how it ended with what it printed, and what ssh says."""
+        self._look_at_files()
         with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
             argv = self._command(log.name, timeout_s, command)
             try:
@@ -124,6 +147,7 @@ class Ssh:
     async def _session(
         self, timeout_s: float, *command: str, before: tuple[str, ...] = ()
     ) -> Session:
+        self._look_at_files()
         with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
             argv = self._command(log.name, timeout_s, *command, before=before)
             ended = await program.run(argv, timeout_s)

@@ -310,6 +310,7 @@ class _Run:
         if not Path(self._here.acme_hook).exists():
             raise CertificateError("https.acme_no_hook", file=self._here.acme_hook)
         if self._config.https.acme_ca_file:
+            _start(Path(self._config.https.acme_ca_file))  # uacme would wait for a pipe
             await self._need_version()
         for folder in (self._folder.parent.parent, self._folder.parent, self._folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ from typing import Any, Final
 from naproxy.api.command import CommandError, add_config_option
 from naproxy.config import document as config
 from naproxy.config.document import Server
-from naproxy.core.files import peek, sync, write
+from naproxy.core.files import NotAFileError, peek, sync, write
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason, WrongError, own_words
 from naproxy.core.schema import ConfigError
@@ -188,7 +188,7 @@ def _places(file: Path, name: str) -> list[tuple[str, SshSettings]]:
 def make(settings: SshSettings) -> str:
     """Make the box's key if there is none; return the public one: kind and base64."""
     file = Path(settings.key_file)
-    if not file.exists():
+    if not _is_there(file):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "naproxy", "-f", str(file)]
         done = subprocess.run(command, capture_output=True, check=False)
@@ -204,6 +204,17 @@ def make(settings: SshSettings) -> str:
     if shown.returncode:
         raise WrongError("keys.unusable", file=str(file), words=words(shown.stderr))
     return " ".join(shown.stdout.decode().split()[:2])
+
+
+def _is_there(file: Path) -> bool:
+    """Is there a file? WrongError for a pipe or a device, which ssh-keygen would wait for."""
+    try:
+        peek(file, 1)
+    except NotAFileError:
+        raise WrongError("driver.no_file", file=str(file)) from None
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def line(settings: SshSettings, public: str) -> str:

@@ -69,6 +69,16 @@ class Settings(meter.MeterSettings):
     )
 
 
+def _look_at(name: str) -> None:
+    """Refuse a pipe or a device for the calibration, which its reader would wait for; Fault."""
+    try:
+        files.peek(name, 1)
+    except files.NotAFileError:
+        raise meter.Fault("lost", "driver.no_file", file=name) from None
+    except OSError:
+        return  # There is none yet, or the reader says what is wrong with it.
+
+
 class Driver:
     """Follows the meter's energy accumulator: lines that are lost cost no energy."""
 
@@ -93,6 +103,7 @@ class Driver:
         if settings.via == "usb":
             opened = serial(settings.device, BAUD)
         else:
+            _look_at(settings.settings_file)
             opened = speaker(
                 [
                     *(sys.executable, "-m", "naproxy_meter.box", "--bus", str(settings.bus)),

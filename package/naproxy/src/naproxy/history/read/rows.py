@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -41,6 +42,12 @@ class Part:
     search: ledger.Search | None = None
 
 
+_FORMULA: Final = re.compile(
+    r"(?:^|(?<=[\s;,:|~^\"'\x1c-\x1f]))[=+@\uff0b\uff0d\uff1d\uff20-]|^[\t\r\n]"
+)
+"""What begins a formula, in ASCII or full width, at the start or after what may separate cells."""
+
+
 class NoSuchMeterError(LookupError):
     """There has never been this meter; its text names those there are."""
 
@@ -53,8 +60,9 @@ def rows(db: sqlite3.Connection, what: str, part: Part) -> Rows:
 def csv_lines(what: str, found: Rows) -> Iterator[str]:
     """Yield a head line and a line a row, each with its end of line.
 
-    Visitors choose some texts: one that a spreadsheet would take for a formula has a `'`
-    before it.
+    Visitors choose some texts. Wherever a spreadsheet could begin a cell, a character that begins
+    a formula gets a `'` before it. That may be within a text: a spreadsheet that splits at `;`
+    ends a cell there, quotes or not.
     """
     names = COLUMNS[what]
     buffer = io.StringIO()
@@ -69,8 +77,7 @@ def csv_lines(what: str, found: Rows) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    risky = isinstance(value, str) and value[:1] in tuple("=+-@\t\r")
-    return f"'{value}" if risky else value
+    return _FORMULA.sub(r"'\g<0>", value) if isinstance(value, str) else value
 
 
 def json_parts(what: str, found: Rows, head: dict[str, Any]) -> Iterator[str]:
