@@ -33,7 +33,7 @@ APPLETS = (
 USERS = (
     "chrony:x:901\nmdns:x:902\nnaproxy:x:903\nnaproxy-webui:x:904\n"
     "naproxy-mqtt:x:905\nnaproxy-fleet:x:906\nnaproxy-edge:x:907\n"
-    "naproxy-through:x:908\n"
+    "naproxy-through:x:908\nnaproxy-read:x:909\n"
 )
 
 # Runs in namespaces of its own: WORK FILES TREE. Stays until it is killed.

@@ -70,11 +70,13 @@ def test_a_broker_named_later_is_told(told: Told) -> None:
 def test_it_is_not_root_and_knows_no_setting_but_its_own(told: Told) -> None:
     wait_for(lambda: told.heard() == "online", "the box's word")
     pid = told.pid("mqtt")
-    assert told.box.sh(f"stat -c %U:%G /proc/{pid}") == "naproxy-mqtt:naproxy\n"
+    assert told.box.sh(f"stat -c %U:%G /proc/{pid}") == "naproxy-mqtt:naproxy-read\n"
     text = told.box.sh("cat /run/naproxy-mqtt/naproxy.toml")
     assert text.startswith("[mqtt]\n")
     assert "[[server]]" not in text
-    assert told.box.sh("stat -c %U:%G:%a /run/naproxy-mqtt/naproxy.toml") == "root:naproxy:640\n"
+    assert (
+        told.box.sh("stat -c %U:%G:%a /run/naproxy-mqtt/naproxy.toml") == "root:naproxy-read:640\n"
+    )
 
 
 def test_a_broker_that_is_taken_away_is_told_no_more(told: Told) -> None:

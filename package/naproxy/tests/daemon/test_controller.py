@@ -1,15 +1,20 @@
 import json
+import os
+import re
 import signal
 import socket
 import sqlite3
 import struct
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from box import Box
+from naproxy.api.client import ask
+from naproxy.api.table import ROUTES
 from naproxy.core import page_h
 from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason, reason_of
@@ -18,6 +23,8 @@ from naproxy.history.read import recorded
 from naproxy.history.read.queries import open_history
 
 from tests.patience import PATIENCE_S, wait_for
+
+NOBODY = 65534
 
 
 def test_a_server_sleeps_when_told_and_wakes_by_a_magic_packet_when_needed(box: Box) -> None:
@@ -358,6 +365,50 @@ def test_garbage_on_the_control_socket_gets_an_error_and_harms_nothing(shared: B
         assert (status, answer["code"]) in ((422, "config.many_parts"), (422, "config.long_word"))
     assert shared.call("GET", "/v1/health")[0] == 200
     assert shared.record().state == State.AWAKE
+
+
+def asked_as_nobody(path: Path, method: str, target: str, body: object = None) -> int:
+    """Return the status that a program of another user gets, which the socket's group lets in."""
+    for folder in (path, *path.parents):
+        with suppress(PermissionError):
+            folder.chmod(folder.stat().st_mode | 0o007)
+    child = os.fork()
+    if child == 0:
+        status = 0
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            status = ask(str(path), method, target, body).status - 400
+        finally:
+            os._exit(status % 256)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) + 400
+
+
+def test_no_program_of_the_group_but_the_web_interface_gets_a_backup_or_a_key(shared: Box) -> None:
+    path = shared.run_dir / "control.sock"
+    for method, target, body in (
+        ("POST", "/v1/box/backup", {"secrets": True}),
+        ("POST", "/v1/box/backup", None),
+        ("GET", "/v1/box/backup/part", None),
+        ("PUT", "/v1/box/restore/part?offset=0", b"x"),
+        ("POST", "/v1/box/restore/check", None),
+        ("POST", "/v1/box/restore", {"secrets": True}),
+        ("POST", "/v1/servers/web/agent/code", None),
+        ("POST", "/v1/servers/web/agent/key", None),
+        ("POST", "/v1/agent-key", {"code": "abc"}),
+    ):
+        assert asked_as_nobody(path, method, target, body) == 403, target
+    assert asked_as_nobody(path, "POST", "/v1/servers/web/mode") == 400  # It may control the box.
+
+
+def test_the_socket_for_readers_tells_how_servers_are_and_nothing_else(shared: Box) -> None:
+    path = str(shared.run_dir / "status.sock")
+    assert ask(path, "GET", "/v1/status").body["servers"][0]["id"] == "web"
+    for name, route in ROUTES.items():
+        if name not in ("status", "health"):
+            target = re.sub(r"<[^>]*>", "web", route.path)
+            assert ask(path, route.method, target, {}).status == 403, name
 
 
 def test_a_mode_that_is_none_is_refused_and_changes_nothing(shared: Box) -> None:

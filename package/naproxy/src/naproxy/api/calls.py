@@ -51,6 +51,10 @@ class Call:
     body: bytes
     own: bool = False
     """Does it come from our own user?"""
+    trusted: bool = False
+    """Does it come from our own user, root or the web interface's?"""
+    reader: bool = False
+    """Did it come over the socket that is only for reading?"""
 
 
 def joined(*parts: Handlers) -> Handlers:
@@ -67,11 +71,15 @@ async def answer(handlers: Handlers, call: Call) -> Answer:
     route = ROUTES[name]
     if route.own and not call.own:
         raise ApiError(HTTPStatus.FORBIDDEN, Reason("api.not_yours"))
+    if call.reader and not route.reader:
+        raise ApiError(HTTPStatus.FORBIDDEN, Reason("api.read_only"))
     try:
         asked = route.asked(call.query)
         given = route.given(call.body or (b"{}" if route.body_media == JSON else b""))
     except ShapeError as error:
         raise ApiError(HTTPStatus.BAD_REQUEST, error.reason, error.where) from None
+    if route.secret and not call.trusted:
+        raise ApiError(HTTPStatus.FORBIDDEN, Reason("api.secret"))
     said = {"body": given} if isinstance(given, bytes) else given
     made = handlers[name](**variables, **asked, **said)
     return HTTPStatus(route.status), await made if inspect.isawaitable(made) else made

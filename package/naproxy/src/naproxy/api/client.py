@@ -14,6 +14,8 @@ from naproxy.api.routes import TIMEOUT_S
 from naproxy.core.reason import WrongError
 
 DEFAULT_SOCKET: Final = "/run/naproxy/control.sock"
+READERS_SOCKET: Final = "/run/naproxy/status.sock"
+"""The same for programs that only read how servers and meters are."""
 
 
 class NoAnswerError(WrongError):

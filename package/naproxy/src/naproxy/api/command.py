@@ -65,12 +65,12 @@ def _follow(time_zone: str) -> None:
         office_time.follow(time_zone)
 
 
-def socket_option() -> argparse.ArgumentParser:
+def socket_option(default: str = DEFAULT_SOCKET) -> argparse.ArgumentParser:
     """Return the option that all commands have which talk to the controller."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument(
         "--socket",
-        default=DEFAULT_SOCKET,
+        default=default,
         metavar="PATH",
         help="the controller's socket (default: %(default)s)",
     )

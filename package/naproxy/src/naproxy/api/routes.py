@@ -66,6 +66,10 @@ class Route:
     """How long who asks waits for the answer."""
     own: bool = field(default=False, kw_only=True)
     """Only for programs of the controller's own user: not for its group."""
+    secret: bool = field(default=False, kw_only=True)
+    """Only for the controller's own user and the web interface's: it may give or take keys."""
+    reader: bool = field(default=False, kw_only=True)
+    """Also on the socket that is only for reading."""
 
     def target(self, **values: object) -> str:
         """Return path and query; a value that is no variable of the path is of the query.

@@ -394,7 +394,9 @@ _CO2: Final = obj(
 )
 
 _OF_ALL: Final = {
-    "health": _route("GET /v1/health", "Whether the loop turns", answer=obj({"ok": _FLAG})),
+    "health": _route(
+        "GET /v1/health", "Whether the loop turns", answer=obj({"ok": _FLAG}), reader=True
+    ),
     "metrics": _route("GET /v1/metrics", "Prometheus' figures", answer=obj({"text": string()})),
     "meters": _route(
         "GET /v1/meters",
@@ -599,12 +601,14 @@ _SERVERS: Final = {
         "Make a code: with it the server fetches a new key for its agent, once",
         answer=obj({**_CODE["properties"], "code": string()}),
         access=_ADMIN_ONLY,
+        secret=True,
     ),
     "server.agent.key": _server(
         "POST /agent/key",
         "Make a new key for the server's agent; it is shown this once",
         answer=obj({"key": string(description="64 hex digits")}),
         access=_ADMIN_ONLY,
+        secret=True,
     ),
     "agent.key": _route(
         "POST /v1/agent-key",
@@ -612,6 +616,7 @@ _SERVERS: Final = {
         body=obj({"code": string(minLength=1, maxLength=64)}),
         answer=obj({"server": string(), "key": string(description="64 hex digits")}),
         refusals=(HTTPStatus.FORBIDDEN, HTTPStatus.CONFLICT),
+        secret=True,
     ),
     "server.facts_script": _server(
         "GET /facts-script",
@@ -777,9 +782,14 @@ _BOX: Final = {
         body=_may({"history": _FLAG, "secrets": _FLAG, "users": array({})}),
         answer=_MADE,
         access=_PEOPLE,
+        secret=True,
     ),
     "box.backup.part": _box(
-        "GET /backup/part", "The backup that was made", query={"offset": _OFFSET}, answer=_PART
+        "GET /backup/part",
+        "The backup that was made",
+        query={"offset": _OFFSET},
+        answer=_PART,
+        secret=True,
     ),
     "box.diagnostics": _box(
         "POST /diagnostics",
@@ -799,11 +809,13 @@ _BOX: Final = {
         body_media="application/octet-stream",
         answer=obj({"bytes": integer()}),
         access=_PEOPLE,
+        secret=True,
     ),
     "box.restore.check": _box(
         "POST /restore/check",
         "What is in the backup that was sent; nothing changes",
         access=_PEOPLE,
+        secret=True,
     ),
     "box.restore": _box(
         "POST /restore",
@@ -811,6 +823,7 @@ _BOX: Final = {
         body=_may({"history": _FLAG, "secrets": _FLAG}),
         status=_BEGUN,
         access=_PEOPLE,
+        secret=True,
     ),
 }
 
@@ -983,6 +996,7 @@ _STATUS: Final = {
     "status": _route(
         "GET /v1/status",
         "What the box and each server do now, and why",
+        reader=True,
         answer=open_obj(
             {
                 "box": open_obj(

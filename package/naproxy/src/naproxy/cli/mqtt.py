@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from naproxy import __version__
+from naproxy.api.client import READERS_SOCKET
 from naproxy.api.command import CommandError, add_config_option, call, socket_option
 from naproxy.config.document import Mqtt
 from naproxy.config.worked import Worked
@@ -128,7 +129,7 @@ def add_parser(subparsers: Any) -> None:
         help="report to Home Assistant over MQTT (runs in the foreground)",
         description="Publish servers and meters over MQTT, with Home Assistant's discovery, in the"
         " foreground. [mqtt] in the configuration names the broker.",
-        parents=[socket_option()],
+        parents=[socket_option(READERS_SOCKET)],
     )
     add_config_option(parser)
 

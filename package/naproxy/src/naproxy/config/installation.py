@@ -24,6 +24,17 @@ class Installation:
     control_group: str = option(
         "group that may control Naproxy: the web interface's", "naproxy", high=32
     )
+    read_group: str = option(
+        "group that may only read how servers and meters are: that of naproxy mqtt",
+        "naproxy-read",
+        high=32,
+    )
+    webui_user: str = option(
+        "user of the web interface: of the programs that may control Naproxy, only its may fetch"
+        " and restore backups, and get keys",
+        "naproxy-webui",
+        high=32,
+    )
     realtime: bool = option("run ahead of other programs, so that waking is never late", True)
     platform: str = option(
         "naproxy: the box owns the whole machine, as with our image; none: it does not, and leaves"

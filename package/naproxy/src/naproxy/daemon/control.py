@@ -10,8 +10,10 @@ import asyncio
 import json
 import logging
 import os
+import pwd
 import socket
 import struct
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -30,18 +32,24 @@ REQUEST_S: Final = 10.0
 _CREDENTIALS: Final = struct.Struct("iII")
 
 
-async def serve(handlers: Handlers, path: Path, group: str) -> asyncio.Server:
-    """Serve the API on a unix socket that `group` may use."""
+async def serve(
+    handlers: Handlers, path: Path, group: str, *, webui_user: str = "", reader: bool = False
+) -> asyncio.Server:
+    """Serve the API on a unix socket that `group` may use.
+
+    Routes that give or take keys are for our own user and `webui_user` only. `reader`: only for
+    reading how things are.
+    """
     clients: list[asyncio.StreamWriter] = []
 
-    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def client(lines: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         clients.append(writer)
         if len(clients) > MOST_CLIENTS:
             # Whoever has been here longest has said least: a request takes no time.
             clients[0].transport.abort()
         try:
             async with asyncio.timeout(SLOW_S):
-                await _client(handlers, reader, writer)
+                await _client(handlers, lines, writer, _Door(webui_user, reader=reader))
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -56,12 +64,33 @@ async def serve(handlers: Handlers, path: Path, group: str) -> asyncio.Server:
     return server
 
 
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """Whom a socket is for."""
+
+    webui_user: str
+    reader: bool = field(kw_only=True)
+
+    def call(self, call: Call, uid: int) -> Call:
+        """Return the call with what its sender may."""
+        own = uid == os.geteuid()
+        trusted = own or uid in (0, _uid(self.webui_user))
+        return replace(call, own=own, trusted=trusted, reader=self.reader)
+
+
+def _uid(user: str) -> int | None:
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        return None
+
+
 async def _client(
-    handlers: Handlers, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    handlers: Handlers, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: _Door
 ) -> None:
     try:
         async with asyncio.timeout(REQUEST_S):
-            call = await _read(reader, own=_is_own(writer))
+            call = door.call(await _read(reader), _peer_uid(writer))
     except ApiError as error:
         status, body = error.status, error.body
     else:
@@ -85,14 +114,14 @@ async def _answered(handlers: Handlers, call: Call) -> Answer:
         return HTTPStatus.INTERNAL_SERVER_ERROR, {**told(Reason("api.fault")), "where": None}
 
 
-def _is_own(writer: asyncio.StreamWriter) -> bool:
-    """Is our own user at the other end? The kernel says so (unix(7), SO_PEERCRED)."""
+def _peer_uid(writer: asyncio.StreamWriter) -> int:
+    """Return the user at the other end, as the kernel knows it (unix(7), SO_PEERCRED)."""
     sock = writer.get_extra_info("socket")
     said = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return bool(_CREDENTIALS.unpack(said)[1] == os.geteuid())
+    return int(_CREDENTIALS.unpack(said)[1])
 
 
-async def _read(reader: asyncio.StreamReader, *, own: bool) -> Call:
+async def _read(reader: asyncio.StreamReader) -> Call:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except asyncio.LimitOverrunError:
@@ -111,7 +140,7 @@ async def _read(reader: asyncio.StreamReader, *, own: bool) -> Call:
     except ValueError:
         raise ApiError(HTTPStatus.BAD_REQUEST, Reason("api.url")) from None
     path = tuple(url.path.removeprefix("/").split("/"))
-    return Call(method, path, query, body, own)
+    return Call(method, path, query, body)
 
 
 def _headers(lines: list[str]) -> dict[str, str]:

@@ -176,7 +176,12 @@ class Controller:
         self._page.heartbeat(page.monotonic_us())
         self._wakes.open()
         socket_path = self._run_dir / "control.sock"
-        api = await control.serve(self.handlers(), socket_path, self.here.control_group)
+        handlers, here = self.handlers(), self.here
+        api = await control.serve(
+            handlers, socket_path, here.control_group, webui_user=here.webui_user
+        )
+        readers_path = self._run_dir / "status.sock"
+        readers = await control.serve(handlers, readers_path, here.read_group, reader=True)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
         loop.add_signal_handler(signal.SIGHUP, self.configuration.reload_quietly)
@@ -199,6 +204,7 @@ class Controller:
         finally:
             self._wakes.close()
             api.close()
+            readers.close()
             self._stop()
 
     def _stop(self) -> None:
