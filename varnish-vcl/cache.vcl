@@ -87,6 +87,10 @@ sub vcl_backend_fetch {
 	}
 	if (bereq.method !~ "^(GET|HEAD|OPTIONS|PROPFIND|REPORT|SEARCH|QUERY)$") {
 		naproxy.once();
+		if (!naproxy.owns()) {
+			# A new connection, which nobody uses again.
+			set bereq.http.Connection = "close";
+		}
 	}
 	# Without Varnish's own rule, which takes the body of a GET away.
 	return (fetch);

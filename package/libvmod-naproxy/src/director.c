@@ -11,6 +11,11 @@
  * A client's connection may have a back end of its own, for logins that hold
  * for a connection, such as NTLM: nobody else's request goes over one.
  *
+ * Requests that may change something have another back end: its connections are
+ * closed after one request, so none of them is idle. The server may close an idle
+ * connection just as a request is sent over it, and nobody would know whether it
+ * read that.
+ *
  * A server that is asked by HTTPS is behind a socket of haproxy's, which has
  * one connection to the server for each of ours.
  */
@@ -31,6 +36,8 @@
 #define DIRECTORS_MAX	32
 #define DIRECTOR_KEPT	4
 #define DIRECTOR_OWN	64
+/* The number of no client's connection. */
+#define SESSION_ONCE	UINT64_MAX
 /* Longer than backend_idle_timeout: none of its connections is left. */
 #define OWN_QUIET_US	UINT64_C(5000000)
 
@@ -57,6 +64,7 @@ struct np_director {
 	struct np_kept		kept[DIRECTOR_KEPT];	/* the newest first */
 	unsigned		made_n;
 	unsigned		place_n;	/* how often the place changed */
+	struct np_own		once;		/* of requests sent only once */
 	struct np_own		own[DIRECTOR_OWN];
 	unsigned		own_n;		/* atomic; only grows */
 };
@@ -295,7 +303,7 @@ own_backend(VRT_CTX, struct np_director *d, struct np_own *own,
 /* A reference to the back end of now, for the caller to release. */
 static VCL_BACKEND
 director_backend(VRT_CTX, struct np_director *d,
-    const struct naproxy_server *conf, uint64_t session)
+    const struct naproxy_server *conf, uint64_t session, bool once)
 {
 	VCL_BACKEND given = NULL, out = NULL, own_out = NULL;
 	struct np_own *own;
@@ -307,6 +315,8 @@ director_backend(VRT_CTX, struct np_director *d,
 		d->place_n++;
 	}
 	own = own_find(d, session);
+	if (own == NULL && once)
+		own = &d->once;
 	if (d->kept[0].backend != NULL)
 		VRT_Assign_Backend(&given, own == NULL ? d->kept[0].backend :
 		    own_backend(ctx, d, own, &own_out));
@@ -347,7 +357,7 @@ director_resolve(VRT_CTX, VCL_BACKEND dir)
 	if (ref.snap != NULL)
 		site = np_snap_site(ref.snap, d->server->id);
 	be = director_backend(ctx, d, site == NULL ? NULL : &site->conf,
-	    director_session(ctx));
+	    director_session(ctx), rec->once);
 	np_snap_release(&ref);
 	/* The record keeps the reference while the task lasts. */
 	VRT_Assign_Backend(&rec->backend, NULL);
@@ -474,6 +484,7 @@ director_new(VRT_CTX, struct np_server *srv)
 	ALLOC_OBJ(d, NP_DIRECTOR_MAGIC);
 	AN(d);
 	d->server = srv;
+	d->once.session = SESSION_ONCE;
 	AZ(pthread_mutex_init(&d->mtx, NULL));
 	d->dir = VRT_AddDirector(ctx, director_methods, d, "%s", srv->id);
 	if (d->dir == NULL) {
@@ -547,6 +558,7 @@ np_vcl_free(struct np_vcl **vclp)
 			VRT_Assign_Backend(&d->kept[u].backend, NULL);
 		for (u = 0; u < d->own_n; u++)
 			VRT_Assign_Backend(&d->own[u].backend, NULL);
+		VRT_Assign_Backend(&d->once.backend, NULL);
 		VRT_DelDirector(&d->dir);
 		AZ(pthread_mutex_destroy(&d->mtx));
 		FREE_OBJ(d);

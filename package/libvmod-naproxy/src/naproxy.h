@@ -220,6 +220,7 @@ struct np_record {
 	bool			held;
 	bool			counted;
 	bool			fetching;
+	bool			once;		/* on a new connection */
 	bool			piping;
 	bool			uses;		/* in flight at its server */
 	bool			usual;		/* usual() was true */

@@ -917,10 +917,16 @@ static const char once[] = "it may change something";
 VCL_VOID v_matchproto_(td_naproxy_once)
 vmod_once(VRT_CTX)
 {
+	struct np_record *rec;
 
 	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
-	if (ctx->bo != NULL && ctx->bo->no_retry == NULL)
+	if (ctx->bo == NULL)
+		return;
+	if (ctx->bo->no_retry == NULL)
 		ctx->bo->no_retry = once;
+	rec = np_record(ctx);
+	if (rec != NULL)
+		rec->once = true;
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_may_retry)
