@@ -73,6 +73,9 @@ sub vcl_backend_fetch {
 	if (local.socket != "box") {
 		naproxy.fetching();
 	}
+	if (!bereq.uncacheable) {
+		naproxy.caching();
+	}
 	if (naproxy.overtaken()) {
 		# It was taken out of the cache: that it has not changed is no answer.
 		unset bereq.http.If-None-Match;

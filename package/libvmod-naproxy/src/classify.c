@@ -181,6 +181,7 @@ np_classify_address(VRT_CTX, struct np_record *rec)
 	rec->address = m->address;
 	rec->network = m->network;
 	rec->flags |= m->flags;
+	rec->inside = (m->flags & NAPROXY_E_OWN) != 0;
 }
 
 /*--------------------------------------------------------------------

@@ -46,6 +46,7 @@
 #include "page_read.h"
 
 struct VSC_naproxy;
+struct np_changes;
 struct np_client;
 struct vsc_seg;
 
@@ -87,6 +88,7 @@ struct np_server {
 	uint64_t		told_us;	/* of a search engine */
 	uint64_t		crawled_us;	/* see crawl_ms */
 	uint64_t		emptied_us;	/* emptied.c */
+	struct np_changes	*changes;	/* changed.c; NULL: none; atomic */
 
 	struct VSC_naproxy	*vsc;
 	struct vsc_seg		*vsc_seg;
@@ -215,6 +217,7 @@ struct np_record {
 	uint8_t			rule;		/* as in naproxy_event */
 	uint8_t			reason;		/* of the last wake */
 	uint16_t		status;
+	bool			inside;		/* an address of the office's */
 	bool			slept;		/* asleep when it came */
 	bool			woke;		/* asked for a wake */
 	bool			held;
@@ -357,8 +360,10 @@ void np_visit(VRT_CTX, struct np_record *, const char *host);
 void np_visit_count(const struct np_record *, struct naproxy_server *);
 
 /* changed.c */
-void np_changed(const struct np_record *);
-bool np_changed_since(const struct np_record *, double t);
+void np_changed_fetch(struct np_server *, const struct http *bereq);
+void np_changed(const struct np_record *, const struct http *req);
+bool np_changed_since(const struct np_record *, const struct http *req, double t);
+void np_changed_end(struct np_server *);
 
 /* files.c */
 bool np_file(const char *url);

@@ -68,6 +68,7 @@ np_servers_free(void)
 		CHECK_OBJ(srv, NP_SERVER_MAGIC);
 		servers = srv->next;
 		AZ(pthread_mutex_destroy(&srv->mtx));
+		np_changed_end(srv);
 		FREE_OBJ(srv);
 	}
 }

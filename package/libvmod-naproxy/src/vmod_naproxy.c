@@ -959,14 +959,24 @@ vmod_answered(VRT_CTX)
  * What the cache must not have any more
  */
 
+VCL_VOID v_matchproto_(td_naproxy_caching)
+vmod_caching(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec != NULL && rec->site != NULL && ctx->http_bereq != NULL)
+		np_changed_fetch(rec->site->server, ctx->http_bereq);
+}
+
 VCL_VOID v_matchproto_(td_naproxy_changed)
 vmod_changed(VRT_CTX)
 {
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	if (rec != NULL)
-		np_changed(rec);
+	if (rec != NULL && ctx->http_req != NULL)
+		np_changed(rec, ctx->http_req);
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_outdated)
@@ -975,8 +985,10 @@ vmod_outdated(VRT_CTX, VCL_DURATION age)
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	return (rec != NULL && (np_changed_since(rec, ctx->now - age) ||
-	    np_emptied_since(rec, task_url(ctx), ctx->now - age)));
+	if (rec == NULL || ctx->http_req == NULL)
+		return (false);
+	return (np_changed_since(rec, ctx->http_req, ctx->now - age) ||
+	    np_emptied_since(rec, task_url(ctx), ctx->now - age));
 }
 
 VCL_BOOL v_matchproto_(td_naproxy_empty)
@@ -1011,7 +1023,8 @@ vmod_overtaken(VRT_CTX)
 	if (rec == NULL || ctx->bo == NULL)
 		return (false);
 	if (ctx->method != VCL_MET_BACKEND_FETCH)
-		return (np_emptied_meanwhile(ctx->bo->t_first));
+		return (np_emptied_meanwhile(ctx->bo->t_first) ||
+		    np_changed_since(rec, ctx->http_bereq, ctx->bo->t_first));
 	oc = ctx->bo->stale_oc;
 	return (oc != NULL &&
 	    np_emptied_since(rec, task_url(ctx), oc->t_origin));
