@@ -320,9 +320,10 @@ def test_of_two_fw_setenvs_the_one_stays_that_refuses_when_both_copies_are_damag
         ({"usr/bin/fw_setenv": b"", "sbin/fw_setenv": b""}, "fw_setenv"),
         ({"usr/bin/fw_setenv": b"", "sbin/else": b""}, ""),
         ({"usr/sbin/haproxy": b"\x7fELF\0poll\0"}, "without epoll"),
-        ({"usr/sbin/haproxy": b"\x7fELF\0epoll_wait\0"}, ""),
+        ({"usr/sbin/haproxy": b"\x7fELF\0epoll_wait\0"}, "without Lua"),
+        ({"usr/sbin/haproxy": b"\x7fELF\0epoll_wait\0lua-load\0"}, ""),
     ],
-    ids=["two of one name", "two names", "haproxy without epoll", "haproxy with epoll"],
+    ids=["two of one name", "two names", "haproxy without epoll", "without Lua", "with both"],
 )
 def test_programs_that_will_not_do_stop_the_build(
     tmp_path: Path, files: dict[str, bytes], words: str

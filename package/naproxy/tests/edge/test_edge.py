@@ -8,8 +8,10 @@ import select
 import socket
 import socketserver
 import ssl
+import struct
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -63,14 +65,15 @@ def passing(port: int, mode: str = "box") -> config.Config:
 
 
 class Passed(socketserver.BaseRequestHandler):
-    """In the place of naproxy-through: hears who comes, and answers with a word of its own."""
+    """In the place of naproxy-through: answers with a word of its own, and what comes."""
 
     def handle(self) -> None:
         head = self.request.recv(1 << 16)
         assert head.startswith(b"\r\n\r\n\0\r\nQUIT\n\x21")
         length = int.from_bytes(head[14:16], "big")
-        hello = head[16 + length :] or self.request.recv(1 << 16)
-        self.request.sendall(b"PASSED" + hello)
+        self.request.sendall(b"PASSED" + head[16 + length :])
+        while more := self.request.recv(1 << 16):
+            self.request.sendall(more)
 
 
 def hello_to(name: str | None) -> bytes:
@@ -82,12 +85,16 @@ def hello_to(name: str | None) -> bytes:
     return out.read()
 
 
-def answer_to(said: bytes, port: int) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), 10) as client:
+def answer_to(said: bytes, port: int, address: str = "127.0.0.1") -> bytes:
+    with socket.create_connection(("127.0.0.1", port), 10, (address, 0)) as client:
         client.sendall(said)
+        answer = b""
         with contextlib.suppress(ConnectionResetError):
-            return client.recv(1 << 16)
-        return b""
+            while more := client.recv(1 << 16):
+                answer += more
+                if not answer.startswith(b"PASSED") or len(answer) == 6 + len(said):
+                    break
+        return answer
 
 
 @pytest.fixture
@@ -192,19 +199,108 @@ def test_connections_are_passed_on_by_their_name(edge: Edge, behind: None) -> No
     assert (told["client"].removeprefix("::ffff:"), told["tls"]) == ("127.0.0.1", True)
 
 
-def in_two_records(hello: bytes) -> bytes:
-    kind, body = hello[:3], hello[5:]
-    parts = body[:9], body[9:]
-    return b"".join(kind + len(part).to_bytes(2, "big") + part for part in parts)
+def in_records(hello: bytes, *sizes: int, kind: int = 0x16) -> bytes:
+    """Return it in records of these sizes, and one for what is left."""
+    body, said = hello[5:], b""
+    for size in (*sizes, len(body)):
+        part, body = body[:size], body[size:]
+        if part:
+            said += bytes([kind]) + hello[1:3] + len(part).to_bytes(2, "big") + part
+    return said
+
+
+def large(hello: bytes, size: int) -> bytes:
+    """Return it with so many bytes more, in an extension for padding (RFC 7685)."""
+    message = hello[9:]
+    at = 2 + 32
+    at += 1 + message[at]
+    at += 2 + int.from_bytes(message[at : at + 2], "big")
+    at += 1 + message[at]
+    extensions = message[at + 2 :] + struct.pack("!HH", 21, size) + bytes(size)
+    body = message[:at] + struct.pack("!H", len(extensions)) + extensions
+    whole = b"\x01" + len(body).to_bytes(3, "big") + body
+    return in_records(hello[:5] + whole, *[16384] * (len(whole) // 16384))
 
 
 def test_nobody_else_gets_an_answer_where_no_tls_ends(edge: Edge, behind: None) -> None:
     edge.start(passing(edge.box.port, mode="none"))
     shop = hello_to("shop.example")
     # A name that is not said as browsers do is nobody's.
-    odd = in_two_records(shop), hello_to("shop.example.")
-    for said in (hello_to("other.example"), hello_to(None), b"GET / HTTP/1.0\r\n", *odd):
+    odd = hello_to("shop.example.")
+    for said in (hello_to("other.example"), hello_to(None), b"GET / HTTP/1.0\r\n", odd):
         assert answer_to(said, edge.box.port) == b"", said
+    assert answer_to(shop, edge.box.port) == b"PASSED" + shop
+
+
+def test_a_hello_may_be_split_anywhere_and_large(edge: Edge, behind: None) -> None:
+    """RFC 8446, 5.1; at 20 kB it must be."""
+    edge.start(passing(edge.box.port, mode="none"))
+    shop = hello_to("shop.example")
+    length = len(shop) - 5
+    ways = {f"after {first} bytes": in_records(shop, first) for first in range(1, length)}
+    ways |= {
+        "in three": in_records(shop, 2, 1),
+        "each byte alone": in_records(shop, *[1] * length),
+        "of 16 kB": large(shop, 16384 - length - 4),
+        "of 20 kB": large(shop, 20000),
+        "of 20 kB, in small ones": in_records(
+            b"\x16\3\1\0\0" + merged(large(shop, 20000)), *[500] * 50
+        ),
+    }
+    for number, (way, said) in enumerate(ways.items()):
+        # Of one address there may be 200 in ten seconds.
+        address = f"127.0.0.{2 + number // 100}"
+        assert answer_to(said, edge.box.port, address) == b"PASSED" + said, way
+
+
+def merged(records: bytes) -> bytes:
+    """Return what is in these records."""
+    body = b""
+    while records:
+        end = 5 + int.from_bytes(records[3:5], "big")
+        body, records = body + records[5:end], records[end:]
+    return body
+
+
+def test_a_hello_may_come_in_pieces(edge: Edge, behind: None) -> None:
+    edge.start(passing(edge.box.port, mode="none"))
+    said = in_records(hello_to("shop.example"), 100, 3)
+    with socket.create_connection(("127.0.0.1", edge.box.port), 10) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in said:
+            client.sendall(bytes([byte]))
+        assert client.recv(1 << 16)[:6] == b"PASSED"
+
+
+def test_what_is_not_a_hello_is_refused_at_once(edge: Edge, behind: None) -> None:
+    edge.start(passing(edge.box.port, mode="none"))
+    shop = hello_to("shop.example")
+    message = shop[5:]
+    name = message.index(b"shop.example")
+    twice = message[name - 9 : name + 12]
+    doubled = large(shop, len(twice) - 4).replace(
+        struct.pack("!HH", 21, len(twice) - 4) + bytes(len(twice) - 4), twice
+    )
+    hostile = {
+        "an alert between": in_records(shop, 50)[:55]
+        + b"\x15\3\3\0\2\2\0"
+        + in_records(shop, 50)[55:],
+        "an empty record": b"\x16\3\1\0\0" + shop,
+        "a record too large": b"\x16\3\1\x40\1" + message,
+        "another version": shop[:1] + b"\2" + shop[2:],
+        "another message": shop[:5] + b"\2" + shop[6:],
+        "a message too large": shop[:6] + b"\1\0\0" + shop[9:],
+        "two names": doubled,
+        "a list that ends early": shop.replace(twice[4:9], b"\0\5\0\0\x0c"),
+        "a name that ends late": shop.replace(twice[4:9], b"\0\x0f\0\0\xff"),
+        "another kind of name": shop.replace(twice[4:9], b"\0\x0f\1\0\x0c"),
+        "nonsense": b"\x16\3\1\0\x30\1\0\0\x2c" + b"\xff" * 44,
+    }
+    for what, said in hostile.items():
+        begun_s = time.monotonic()
+        assert answer_to(said, edge.box.port) == b"", what
+        # Not after the 5 s that an honest client has to send the rest.
+        assert time.monotonic() - begun_s < 4, what
     assert answer_to(shop, edge.box.port) == b"PASSED" + shop
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from naproxy.edge.x509 import Pair
 
 CONFIGURATION: Final = "haproxy.cfg"
 _LIST: Final = "crt-list"
+_HELLO: Final = "hello.lua"
 _OWN: Final = "self.pem"
 _PER_CERTIFICATE: Final = "cert-{}.pem"
 _AUTHORITIES: Final = "ca-{}.pem"
@@ -109,8 +111,11 @@ frontend front
     maxconn 1500
 @BIND@@LIMITS@
     tcp-request inspect-delay 5s
-    tcp-request content accept if { req.ssl_hello_type 1 }
-    tcp-request content reject
+    tcp-request content set-var(sess.hello) lua.hello
+    tcp-request content reject if { var(sess.hello) -m str ! }
+    tcp-request content accept if { var(sess.hello) -m found }
+    # Only once no more of it may come.
+    tcp-request content reject if WAIT_END
 @CHOICES@
 """
 
@@ -244,6 +249,8 @@ def render(
     for name, way in ways.items():
         if way.authorities is not None:
             files[_AUTHORITIES.format(_word(name))] = way.authorities
+    if passed(config):
+        files[_HELLO] = resources(__package__).joinpath(_HELLO).read_bytes()
     text = _configuration(config, here, ways)
     digest = sha256(text.encode())
     for name, data in files.items():
@@ -276,6 +283,8 @@ def _configuration(config: Config, here: Here, ways: Mapping[str, Way]) -> str:
         "MOST": str(2 * _MOST if passed(config) else _MOST),
     }
     text = _TEXT + _visitors(config)
+    if passed(config):
+        text = text.replace("    stats socket", f"    lua-load {_HELLO}\n    stats socket", 1)
     pressure = "\n".join(
         f"    tcp-request connection reject if {{ fe_conn gt {together} }} {{ {what} gt {most} }}"
         for together, most_open, most_new in _PRESSURE
@@ -313,10 +322,10 @@ def _choices(config: Config) -> Iterator[str]:
             name = _word(ascii_site(host))
             if name.startswith("*."):
                 # One label before it, as Varnish has it.
-                asked = f"req.ssl_sni,field(2,.,0) -i {name.removeprefix('*.')}"
+                asked = f"var(sess.hello),field(2,.,0) -m str -i {name.removeprefix('*.')}"
                 below.append(f"    use_backend {backend} if {{ {asked} }}")
             else:
-                whole.append(f"    use_backend {backend} if {{ req.ssl_sni -i {name} }}")
+                whole.append(f"    use_backend {backend} if {{ var(sess.hello) -m str -i {name} }}")
     yield from whole + below
     if serves(config):
         yield "    default_backend tls"
