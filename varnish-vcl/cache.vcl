@@ -171,6 +171,9 @@ sub vcl_backend_response {
 		set beresp.http.X-Naproxy-Age = beresp.age;
 	}
 
+	if (naproxy.settling()) {
+		call naproxy_settle;
+	}
 	if (beresp.status >= 500) {
 		if (bereq.is_bgfetch) {
 			# Keep the stale copy.
@@ -193,6 +196,15 @@ sub vcl_backend_response {
 		# without an end, whatever the server or the office says of the
 		# cache.
 		call naproxy_endless;
+	}
+	if (!beresp.was_304 && (naproxy.uncached() ||
+	    (beresp.status >= 400 && naproxy.settling()))) {
+		# From while it boots: a page may say "starting", or be missing
+		# because its disk is.
+		set beresp.ttl = 1s;
+		set beresp.grace = 0s;
+		set beresp.uncacheable = true;
+		return (deliver);
 	}
 	if (beresp.http.Vary) {
 		call naproxy_vary;
@@ -285,6 +297,30 @@ sub vcl_backend_response {
 		set beresp.do_stream = false;
 	}
 	return (deliver);
+}
+
+# The server has just woken. That a program behind it is not there yet is no answer: it is
+# asked again, and if it must not be, the visitor gets a page of ours. What was kept
+# before is better than what comes now.
+sub naproxy_settle {
+	if (!beresp.was_304 && (bereq.is_bgfetch || local.socket == "box") &&
+	    (beresp.status >= 400 || naproxy.uncached())) {
+		return (abandon);
+	}
+	if (beresp.status < 502 || beresp.status > 504) {
+		return;
+	}
+	if (naproxy.not_ready()) {
+		return (retry);
+	}
+	if (naproxy.settling()) {
+		set beresp.status = 503;
+		set beresp.http.X-Naproxy = "error";
+		set beresp.ttl = 0s;
+		set beresp.grace = 0s;
+		set beresp.uncacheable = true;
+		return (deliver);
+	}
 }
 
 # What is passed was asked for with the client's own Accept-Encoding, so nothing of it
@@ -404,6 +440,9 @@ sub naproxy_file {
 # where the client's language and what it accepts are known.
 sub vcl_backend_error {
 	if (naproxy.may_retry()) {
+		return (retry);
+	}
+	if (local.socket != "box" && naproxy.not_ready()) {
 		return (retry);
 	}
 	set beresp.http.X-Naproxy = "error";

@@ -76,6 +76,14 @@ hold_slice(uint64_t now, uint64_t until)
 	return (until - now < HOLD_SLICE_US ? until - now : HOLD_SLICE_US);
 }
 
+static void
+hold_pause_for(uint64_t slice)
+{
+	struct timespec ts = hold_timespec(slice);
+
+	(void)nanosleep(&ts, NULL);
+}
+
 /* Sleep until the state moves, or a slice has passed. */
 static void
 hold_wait(const struct np_server *srv, uint64_t slice)
@@ -122,7 +130,6 @@ hold_once(VRT_CTX, const struct np_record *rec, uint64_t now)
 static enum naproxy_outcome
 hold_turn(VRT_CTX, const struct np_record *rec)
 {
-	struct timespec ts;
 	uint64_t now, turn, deadline;
 
 	now = np_now_us();
@@ -134,8 +141,7 @@ hold_turn(VRT_CTX, const struct np_record *rec)
 	while (now < turn) {
 		if (hold_gone(ctx->sp))
 			return (NAPROXY_GONE);
-		ts = hold_timespec(hold_slice(now, turn));
-		(void)nanosleep(&ts, NULL);
+		hold_pause_for(hold_slice(now, turn));
 		now = np_now_us();
 	}
 	return (NAPROXY_HELD);
@@ -201,6 +207,46 @@ np_hold_fetch(VRT_CTX, struct np_record *rec)
 		np_wake(ctx, rec);
 		hold_wait(site->server, hold_slice(now, deadline));
 		np_reach(site, false);
+		now = np_now_us();
+	}
+	hold_end(rec);
+	return (now < deadline);
+}
+
+/* How long to wait before the server is asked again: 1/4 s, 1/2 s, ... 4 s. */
+static uint64_t
+hold_pause(unsigned retries)
+{
+
+	return (UINT64_C(250000) << (retries < 4 ? retries : 4));
+}
+
+/*
+ * For a fetch whose answer only says that the server is not ready yet. True:
+ * ask again.
+ */
+bool
+np_hold_ready(VRT_CTX, struct np_record *rec)
+{
+	const struct np_site *site = rec->site;
+	uint64_t now, until, deadline;
+
+	AN(site);
+	now = np_now_us();
+	if (rec->unready_us == 0)
+		rec->unready_us = now;
+	deadline = rec->unready_us + site->conf.hold_limit_ms * UINT64_C(1000);
+	until = now + hold_pause(ctx->bo->retries);
+	rec->reason = NAPROXY_WAKE_MISS;
+	if (now >= deadline || !hold_begin(rec))
+		return (false);
+	while (now < deadline &&
+	    (now < until || !np_server_available(site->server))) {
+		np_wake(ctx, rec);
+		if (np_server_available(site->server))
+			hold_pause_for(hold_slice(now, until));
+		else
+			hold_wait(site->server, hold_slice(now, deadline));
 		now = np_now_us();
 	}
 	hold_end(rec);

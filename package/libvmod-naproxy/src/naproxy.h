@@ -200,6 +200,7 @@ struct np_record {
 	struct np_headers	headers;
 	uint64_t		start_us;
 	uint64_t		delay_us;
+	uint64_t		unready_us;	/* of a fetch: first told so */
 	uint64_t		client;
 	uint64_t		path;
 	uint64_t		event_path;
@@ -274,6 +275,7 @@ bool np_server_available(const struct np_server *);
 bool np_server_silent(const struct np_server *);
 double np_server_frozen_s(const struct np_server *);	/* 0: it is awake */
 bool np_server_woke(const struct np_server *, double ago_s);
+bool np_server_settling(const struct np_server *, uint32_t window_ms);
 uint64_t np_server_turn(struct np_server *, const struct naproxy_server *,
     uint64_t now_us);
 
@@ -401,6 +403,7 @@ bool np_wake_paced(VRT_CTX, const struct np_record *);
 /* hold.c */
 enum naproxy_outcome np_hold(VRT_CTX, struct np_record *);
 bool np_hold_fetch(VRT_CTX, struct np_record *);	/* is it up? */
+bool np_hold_ready(VRT_CTX, struct np_record *);	/* ask again? */
 
 /* decide.c */
 bool np_may_wake(VRT_CTX, const struct np_record *);

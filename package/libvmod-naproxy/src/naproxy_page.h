@@ -313,7 +313,9 @@ struct naproxy_server {
 	uint64_t	retry_at_us;		/* robots are to come then; 0 */
 	uint32_t	reach_ms;		/* quiet so long: look if it is there */
 	uint32_t	crawl_ms;		/* crawlers: one in so long; 0: all */
-	uint8_t		_pad2[56];
+	uint32_t	settle_ms;		/* after a wake, 50x: not ready yet */
+	uint32_t	uncached_ms;		/* after a wake, nothing is kept */
+	uint8_t		_pad2[48];
 
 	/* 480: gauges, [V] */
 	uint32_t	held_now;

@@ -165,6 +165,20 @@ np_server_woke(const struct np_server *srv, double ago_s)
 }
 
 /*
+ * Is it waking, or did it wake within the last `window_ms`? What it answers then
+ * may only say that it is not ready. 0: never.
+ */
+bool
+np_server_settling(const struct np_server *srv, uint32_t window_ms)
+{
+
+	if (window_ms == 0 || !np_page_trusted())
+		return (false);
+	return (np_server_state(srv) == NAPROXY_WAKING ||
+	    np_server_woke(srv, window_ms / 1e3));
+}
+
+/*
  * When may the next waiter go? release_batch of them at once, then a pause
  * of release_ms, so that a server that has just woken up does not meet all
  * of them together.

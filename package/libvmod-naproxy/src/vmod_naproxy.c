@@ -945,6 +945,48 @@ vmod_may_retry(VRT_CTX)
 	return (true);
 }
 
+VCL_BOOL v_matchproto_(td_naproxy_settling)
+vmod_settling(VRT_CTX)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	return (site != NULL &&
+	    np_server_settling(site->server, site->conf.settle_ms));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_uncached)
+vmod_uncached(VRT_CTX)
+{
+	const struct np_site *site;
+
+	site = task_site(ctx);
+	return (site != NULL &&
+	    np_server_settling(site->server, site->conf.uncached_ms));
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_not_ready)
+vmod_not_ready(VRT_CTX)
+{
+	struct np_record *rec;
+	bool unsent;
+
+	rec = np_record(ctx);
+	if (rec == NULL || rec->site == NULL || ctx->bo == NULL ||
+	    ctx->bo->is_bgfetch ||
+	    !np_server_settling(rec->site->server, rec->site->conf.settle_ms))
+		return (false);
+	unsent = ctx->method == VCL_MET_BACKEND_ERROR &&
+	    ctx->bo->acct.bereq_hdrbytes == 0;
+	/* It may be carried out already, or its body is gone. */
+	if (ctx->bo->no_retry != NULL && !(unsent && ctx->bo->no_retry == once))
+		return (false);
+	if (!np_hold_ready(ctx, rec))
+		return (false);
+	ctx->bo->no_retry = NULL;
+	return (true);
+}
+
 VCL_VOID v_matchproto_(td_naproxy_answered)
 vmod_answered(VRT_CTX)
 {

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from certificates import Authority
 from naproxy import drivers
+from naproxy.config import document as config
 from naproxy.controller.probing import Prober
 from naproxy.core.reason import Reason
 from naproxy.drivers.ready import Observation, http, tcp
@@ -127,6 +128,34 @@ def test_the_request_names_the_host_and_the_path(monkeypatch: pytest.MonkeyPatch
     lines = got[0].split(b"\r\n")
     assert lines[0] == b"GET /robots.txt HTTP/1.1"
     assert b"Host: www.example.org" in lines
+
+
+def test_the_first_of_hosts_is_asked_for_and_what_visitors_come_by_is_said() -> None:
+    server = """[[server]]
+id = "web"
+address = "192.0.2.1"
+mac = "02:00:00:00:00:01"
+hosts = {hosts}
+[server.https]
+{https}
+"""
+    inner = 'to_server_name = "in.example"'
+    box, pin = 'mode = "box"', 'to_server = "https"\nto_server_check = "pin"\nto_server_pin = "{}"'
+    for hosts, https, host, name, forwarded in (
+        ("[]", "", "192.0.2.1", "", False),
+        ('["shop.example", "www.shop.example"]', "", "shop.example", "shop.example", False),
+        ('["bücher.example"]', box, "xn--bcher-kva.example", "xn--bcher-kva.example", True),
+        ('["*.shop.example", "a.example"]', "", "www.shop.example", "www.shop.example", False),
+        ('["shop.example"]', pin.format("a" * 64), "shop.example", "", False),
+        ('["shop.example"]', f"{box}\n{inner}", "shop.example", "in.example", True),
+    ):  # fmt: skip
+        [made] = config.parse(server.format(hosts=hosts, https=https)).server
+        there = config.target_of(made, "lo")
+        driver: Any = http.Driver(http.Settings(), there)
+        lines = driver._request.decode().split("\r\n")
+        assert f"Host: {host}" in lines, hosts
+        assert driver._web.name == name, hosts
+        assert ("X-Forwarded-Proto: https" in lines) is forwarded, hosts
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,9 @@ class Office:
         self.effects += done
         return done
 
-    def see(self, sign: Sign, *, begun_s: float | None = None) -> list[Effect]:
+    def see(self, sign: Sign, *, begun_s: float | None = None, status: int = 0) -> list[Effect]:
         begun_s = self.now_s if begun_s is None else begun_s
-        return self.step(Observed(sign, own_words(sign.value), begun_s))
+        return self.step(Observed(sign, own_words(sign.value), begun_s, status))
 
     def play(self, seconds: float, sign: Sign | None = None) -> None:
         """Let time pass: ticks when due, a probe each 100 ms (None: no probe ends)."""

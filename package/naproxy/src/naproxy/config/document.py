@@ -483,6 +483,15 @@ class Server:
             return ()
         return tuple(name for name in map(ascii_site, self.hosts) if "*" not in name)
 
+    @property
+    def probed_name(self) -> str:
+        """The name that the box asks for when it looks whether its site answers; empty: none.
+
+        The first of `hosts`: of one that begins with `*.`, a name that it covers.
+        """
+        first = next(map(ascii_site, self.hosts), "")
+        return f"www{first[1:]}" if first.startswith("*.") else first
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
@@ -784,6 +793,10 @@ def _wrong_rule(rule: Rule) -> Reason | None:
 
 def target_of(server: Server, interface: str) -> drivers.Target:
     """Return what its drivers need to know of it."""
+    host = server.probed_name
+    # A pinned server is asked without a name, unless one is set: by visitors' requests, too.
+    pinned = server.https.to_server_check == "pin"
+    name = server.web_names[0] if server.https.to_server_name else "" if pinned else host
     return drivers.Target(
         id=server.id,
         address=server.address,
@@ -791,7 +804,9 @@ def target_of(server: Server, interface: str) -> drivers.Target:
         mac=server.mac,
         interface=interface,
         tls=server.by_https,
-        name=next(iter(server.web_names), ""),
+        name=name,
+        host=host,
+        visited_by_https=server.https.mode == "box",
         proxied=server.https.tell_client_by_proxy,
         office=office_of(server),
     )

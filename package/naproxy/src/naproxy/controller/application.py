@@ -6,7 +6,6 @@ import asyncio
 from typing import Final
 
 from naproxy import __version__
-from naproxy.core.names import in_url
 from naproxy.core.reason import Reason
 from naproxy.core.wire import Web, exchange, reach, status_of
 from naproxy.server.application import busy
@@ -45,7 +44,7 @@ class Application:
     async def _ask(self, path: str) -> bytes:
         """Return the whole answer, or a byte too many. By HTTP/1.0: it comes in one piece."""
         request = (
-            f"GET {path} HTTP/1.0\r\nHost: {self._web.name or in_url(self._web.address)}\r\n"
+            f"GET {path} HTTP/1.0\r\nHost: {self._web.host_header}\r\n"
             f"User-Agent: naproxy/{__version__} (busy?)\r\nAccept: */*\r\n\r\n"
         ).encode()
         return await exchange(await reach(self._web), request, most_bytes=_MOST_BYTES + 1)

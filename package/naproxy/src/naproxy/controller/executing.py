@@ -30,7 +30,7 @@ from naproxy.server.appointments import Appointments
 from naproxy.server.commissioning import EVERY_S, Commanded
 from naproxy.server.commissioning import Event as Watched
 from naproxy.server.ladder import Ladder
-from naproxy.server.machine import Machine, Times
+from naproxy.server.machine import SETTLE_S, Machine, Times
 from naproxy.server.machine_io import (
     Alert,
     Effect,
@@ -176,11 +176,13 @@ class Executor:
         self._prober.stop()
         self._pinger.stop()
         self._waking.stop()
-        old_state = self.server.sleep.state
+        old_state, asked = self.server.sleep.state, self._probe_subject()
         if _who_tells(server) != _who_tells(self.server):
             self.services = Known()
         self._equip(server, interface)
         self.machine.times = _times(server)
+        if self._probe_subject() != asked:
+            self.machine.proper = 0
         if server.sleep.state != old_state:
             self.machine.forget_durations()
         self.machine.ladder = _ladder(server, self.machine.ladder.dump())
@@ -193,6 +195,7 @@ class Executor:
         machine = self.machine
         return {
             "slept": machine.slept,
+            "proper": {"of": self._probe_subject(), "status": machine.proper},
             "rungs": machine.ladder.dump(),
             "sleep_state": self.server.sleep.state,
             "wake_s": machine.wake.value_s if machine.wake.count else None,
@@ -211,11 +214,22 @@ class Executor:
         if isinstance(services, Mapping) and services.get("of") == _who_tells(self.server):
             self.services.load(services)
             self._sleeper.listening = self.services.told if self.services.by_itself else None
+        proper = saved.get("proper")
+        if isinstance(proper, Mapping) and proper.get("of") == self._probe_subject():
+            status = proper.get("status")
+            self.machine.proper = status if isinstance(status, int) and 0 < status < 500 else 0
         same = saved.get("sleep_state", self.server.sleep.state) == self.server.sleep.state
         for mean, key in ((self.machine.wake, "wake_s"), (self.machine.fall, "fall_s")):
             measured_s = saved.get(key)
             if same and isinstance(measured_s, (int, float)) and 0 < measured_s < _MOST_MEASURED_S:
                 mean.add(measured_s)
+
+    def _probe_subject(self) -> str:
+        """Return what the readiness probe asks for: another question has another answer."""
+        server, ready = self.server, self.server.ready
+        host = getattr(ready, "host", "") or server.probed_name
+        where = f"{server.web_port} {server.by_https} {server.https.mode}"
+        return f"{ready.kind} {where} {host} {getattr(ready, 'path', '')}"
 
     # Carrying out
 
@@ -396,6 +410,8 @@ class Executor:
 
     def _entered(self, change: Transition) -> None:
         """Publish first, write and learn when nothing waits for it any more."""
+        if change.state is State.AWAKE:
+            self._publish_settling(change.before)
         self._box.page.set_state(self._index, change.state, page.monotonic_us())
         if change.state is not State.FALLING_ASLEEP and self._sleeping:
             self._sleeping.cancel()
@@ -428,6 +444,16 @@ class Executor:
             self._said_failed = ""
             self._publish_wake_time()
         self._noted(change, now_s)
+
+    def _publish_settling(self, before: State) -> None:
+        """Say for how long what it answers now may only mean that it is not ready yet."""
+        woke = before in (State.ASLEEP, State.WAKING, State.TROUBLE)
+        settle_ms = round(1000 * SETTLE_S) if woke else 0
+        uncached_ms = round(1000 * self.machine.uncached_s)
+        record = self.record
+        if (record.settle_ms, record.uncached_ms) != (settle_ms, uncached_ms):
+            with self._box.page.configure(self._index) as record:
+                record.settle_ms, record.uncached_ms = settle_ms, uncached_ms
 
     def _publish_wake_time(self) -> None:
         expect_ms = round(1000 * self.machine.wake.value_s)

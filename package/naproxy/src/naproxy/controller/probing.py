@@ -117,4 +117,5 @@ class Prober:
         if observation.sign is Sign.READY:
             took_s = time.monotonic() - begun_s
             self._slowest_s = max(took_s, _FORGET * self._slowest_s)
-        self._seen(Observed(observation.sign, observation.detail, begun_s))
+        sign, detail, status = observation.sign, observation.detail, observation.status
+        self._seen(Observed(sign, detail, begun_s, status))

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from naproxy.core.names import in_url
+
 MOST_BYTES: Final = 16384
 _STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r\n]")
 
@@ -27,6 +29,13 @@ class Web:
     """That the server is asked by (SNI); empty: none."""
     proxied: bool = False
     """It expects the PROXY protocol."""
+    host: str = ""
+    """That requests name; empty: `name`, or its address."""
+
+    @property
+    def host_header(self) -> str:
+        """Value of `Host` in a request to it."""
+        return in_url(self.host or self.name or self.address)
 
 
 async def connect(address: str, port: int) -> socket.socket:

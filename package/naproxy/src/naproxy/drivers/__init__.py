@@ -44,13 +44,17 @@ class Target:
     """By this name; empty: none."""
     proxied: bool = False
     """It expects the PROXY protocol there."""
+    host: str = ""
+    """The name of a site that it serves; empty: not known."""
+    visited_by_https: bool = False
+    """Visitors come by HTTPS, and the box tells it so."""
     office: Office = field(default_factory=Office)
     """What the office chose for what else it does."""
 
     @property
     def web(self) -> Web:
         """How its web server is spoken to."""
-        return Web(self.address, self.port, self.tls, self.name, self.proxied)
+        return Web(self.address, self.port, self.tls, self.name, self.proxied, self.host)
 
 
 def names(kind: Kind) -> list[str]:

@@ -10,7 +10,7 @@ what was commanded or sent only says what to look for next.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -66,6 +66,20 @@ UNKNOWN_EVERY_S: Final = 0.1
 FALLING_EVERY_S: Final = 0.1
 WAKING_EVERY_S: Final = 0.05
 TROUBLE_EVERY_S: Final = 0.25
+
+SETTLE_S: Final = 60.0
+"""For so long after a wake, 502, 503 and 504 mean that the site is not ready yet."""
+
+OTHER_S: Final = 60.0
+"""A woken site that answers with another status than before it slept is waited for so long."""
+
+BOOTED_S: Final = 15.0
+"""A wake that took longer was a start, most likely: what it answers just after may be wrong."""
+
+UNCACHED_S: Final = 30.0
+"""After a start, nothing is kept for at least so long, and as long as the start took."""
+
+_NOT_READY: Final = (502, 503, 504)
 
 USED_QUIET_S: Final = 1.0
 """A server at which requests are, and which has answered none for so long, is probed: it may have
@@ -136,6 +150,13 @@ class Machine:
         self.refused: tuple[float, Reason] | None = None
         self.sight = Sight(times.on_w)
         self.slept = slept
+        self.proper = 0
+        """Status of the site's answer before it last fell asleep; 0: not known."""
+        self.uncached_s = 0.0
+        """After it last came up, what it answers is not to be kept for so long."""
+        self._settles_s = -math.inf
+        self._other_s = math.inf
+        self._starting = False
         self._stage = _Stage.DRAINING
         self._asked_s = now_s
         self._commanded_s = now_s
@@ -242,7 +263,7 @@ class Machine:
     # What was observed
 
     def _observe(self, now_s: float, seen: Observed) -> None:
-        self._sign = seen
+        seen = self._sign = self._compared(now_s, seen)
         if seen.sign in (Sign.SILENT, Sign.FOREIGN):
             if seen.begun_s > self._answered_s:
                 self._silent += 1
@@ -259,6 +280,28 @@ class Machine:
                 self._doubt(now_s, seen)
         elif self.state is State.FALLING_ASLEEP:
             self._look_for_silence(now_s)
+
+    def _compared(self, now_s: float, seen: Observed) -> Observed:
+        """Take a status that the site did not have before it slept for one of its start."""
+        if self.state not in (State.WAKING, State.TROUBLE):
+            return seen
+        self._starting |= seen.sign in (Sign.UNFIT, Sign.REFUSING)
+        if seen.sign is not Sign.READY or not self._differs(seen.status):
+            return seen
+        self._other_s = min(self._other_s, now_s)
+        if now_s - self._other_s >= OTHER_S:
+            # The site has changed.
+            self.proper = seen.status
+            return seen
+        self._starting = True
+        detail = Reason("ready.not_proper", status=seen.status, proper=self.proper)
+        return replace(seen, sign=Sign.UNFIT, detail=detail)
+
+    def _differs(self, status: int) -> bool:
+        """Is it another status than before the sleep? A page where there was none is no worse."""
+        if not status or not self.proper or status == self.proper:
+            return False
+        return status >= 300 or self.proper < 400
 
     def _silence(self, now_s: float) -> bool:
         return self._silent >= SILENT_PROBES and now_s - self._answered_s >= SILENT_S
@@ -302,12 +345,14 @@ class Machine:
     def _doubt(self, now_s: float, seen: Observed) -> None:
         """Awake, and a probe failed: look closer, and act on a few in a row.
 
-        A wrong status is the web server's own affair: it is on, so requests go to it.
+        A wrong status is the web server's own affair: it is on, so requests go to it. Just
+        after a wake it may say that a program behind the web server has not started yet.
         A server that refuses connections restarts, most likely: requests are held until
         it is back, as for one that wakes. A silent one may only be overloaded: until it
         is silent for long, requests still go to it.
         """
-        if seen.sign is Sign.UNFIT:
+        unready = now_s < self._settles_s and seen.status in _NOT_READY
+        if seen.sign is Sign.UNFIT and not unready:
             self._trust(now_s)
             return
         self._unready += 1
@@ -315,8 +360,10 @@ class Machine:
             self._effects.append(Probe(AWAKE_SUSPECT_EVERY_S))
         if self._unready < SILENT_PROBES:
             return
-        if seen.sign is Sign.REFUSING:
-            self._wake(now_s, Reason("server.web_server_down", detail=seen.detail))
+        if unready or seen.sign is Sign.REFUSING:
+            code = "server.not_ready_yet" if unready else "server.web_server_down"
+            self._wake(now_s, Reason(code, detail=seen.detail))
+            self._starting = True
         elif self._silence(now_s) and now_s < self._watch_s:
             self.slept = True
             self._wake(now_s, Reason("server.fell_asleep_after_all"))
@@ -339,6 +386,9 @@ class Machine:
     # Falling asleep
 
     def _fall(self, now_s: float, reason: Reason) -> None:
+        if self._sign and self._sign.sign is Sign.READY and self._sign.status:
+            # A commissioning puts it to sleep first of all: so it is known from then on.
+            self.proper = self._sign.status
         self._stage = _Stage.DRAINING
         self._gap_s = None
         self._enter(now_s, State.FALLING_ASLEEP, reason)
@@ -453,6 +503,8 @@ class Machine:
         self._pend(now_s, WakeRequest("naproxy", reason))
         self._packets = 0
         self._failure = None
+        self._other_s = math.inf
+        self._starting = False
         self.ladder.begin()
         call = self.ladder.climb(now_s, on=self._may_be_on(now_s))
         assert call, "a ladder has at least one rung, and a rung one call"
@@ -581,6 +633,7 @@ class Machine:
         self._unready = 0
         # The order that an earlier controller gave may yet be obeyed.
         ordered = self.state is State.UNKNOWN and self.slept
+        self._settle(now_s)
         self.slept = False
         if self.state in (State.WAKING, State.TROUBLE):
             self._warn(None)
@@ -595,6 +648,17 @@ class Machine:
             self._effects.append(WakeClosed(outcome, now_s - self._asked_s, self._packets))
             self.pending = None
             self._packets = 0
+
+    def _settle(self, now_s: float) -> None:
+        """It comes up: how long is what it answers doubtful?"""
+        self.uncached_s = 0.0
+        if self.state not in (State.WAKING, State.TROUBLE, State.ASLEEP):
+            return
+        took_s = 0.0 if self.state is State.ASLEEP else now_s - self.since_s
+        if self.slept:
+            self._settles_s = now_s + SETTLE_S
+        if self._starting or took_s >= BOOTED_S:
+            self.uncached_s = min(max(UNCACHED_S, took_s), SETTLE_S)
 
     def _probe_awake(self, now_s: float) -> None:
         watching = now_s < self._watch_s

@@ -30,6 +30,8 @@ class Observed:
     sign: Sign
     detail: Reason
     begun_s: float
+    status: int = 0
+    """Of the answer, by HTTP; 0: none, or it is not to be compared."""
 
 
 @dataclass(frozen=True, slots=True)

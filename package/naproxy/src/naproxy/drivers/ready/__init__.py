@@ -13,10 +13,11 @@ from naproxy.server.seeing import Sign
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one probe saw, and its details."""
+    """What one probe saw, and its details; `status` as in `Observed`."""
 
     sign: Sign
     detail: Reason
+    status: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from naproxy import __version__
-from naproxy.core.names import in_url
 from naproxy.core.reason import Reason
 from naproxy.core.schema import is_host, is_url_path, option, or_empty, within
 from naproxy.core.wire import exchange, reach, status_of
@@ -28,7 +27,9 @@ class Settings(ReadySettings):
         "Path to request: something cheap to answer", "/", high=255, check=is_url_path
     )
     host: str = option(
-        "Host name of the request; empty: the server's address", "", check=or_empty(is_host)
+        "Host name of the request; empty: the first of the server's `hosts`, else its address",
+        "",
+        check=or_empty(is_host),
     )
     status: tuple[int, ...] = option(
         "Statuses that mean ready; empty: all below 500", (), high=20, check=within(100, 599)
@@ -42,9 +43,11 @@ class Driver:
         """Probe the server's address and port."""
         self._settings = settings
         self._web = replace(target.web, name=settings.host.rstrip(".") or target.name)
+        # A site that sends visitors on to HTTPS would answer without asking its programs.
+        scheme = "X-Forwarded-Proto: https\r\n" if target.visited_by_https else ""
         self._request = (
-            f"GET {settings.path} HTTP/1.1\r\nHost: {settings.host or in_url(target.address)}\r\n"
-            f"User-Agent: naproxy/{__version__} (readiness)\r\nAccept: */*\r\n"
+            f"GET {settings.path} HTTP/1.1\r\nHost: {settings.host or target.web.host_header}\r\n"
+            f"User-Agent: naproxy/{__version__} (readiness)\r\nAccept: */*\r\n{scheme}"
             "Connection: close\r\n\r\n"
         ).encode()
 
@@ -62,6 +65,7 @@ class Driver:
         status, wanted = status_of(answer), self._settings.status
         if status is None:
             return Observation(Sign.UNFIT, Reason("ready.not_http"))
-        if status in wanted or (not wanted and status < 500):
-            return Observation(Sign.READY, Reason("ready.status", status=status))
-        return Observation(Sign.UNFIT, Reason("ready.status", status=status))
+        # Which statuses are proper is known where somebody said it; else it is learned.
+        sign = Sign.READY if (status in wanted if wanted else status < 500) else Sign.UNFIT
+        known = status if sign is Sign.UNFIT or not wanted else 0
+        return Observation(sign, Reason("ready.status", status=status), known)
