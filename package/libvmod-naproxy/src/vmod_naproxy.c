@@ -1138,9 +1138,13 @@ site_eta_s(const struct np_site *site)
 	live = NP_LOAD(site->server->live);
 	if (live != NULL && np_server_state(site->server) == NAPROXY_WAKING)
 		gone_us = np_now_us() - NP_LOAD(live->since_us);
-	if (gone_us >= left_us)
+	/* Later than usual: who knows no better expects a quarter of it again. */
+	if (gone_us + gone_us / 4 >= left_us)
+		left_us = gone_us / 4;
+	else
+		left_us -= gone_us;
+	if (left_us < UINT64_C(1000000))
 		return (1);
-	left_us -= gone_us;
 	return ((unsigned)((left_us + 999999) / 1000000));
 }
 

@@ -52,7 +52,13 @@ def write(shared: page.Page, wanted: config.Config) -> dict[str, int]:
     slots.write_names(shared, wanted.server, found)
     for server in wanted.server:
         slots.write_server(
-            shared, found[server.id], server, "lo", default=server.id == "web", wake_expect_s=4.2
+            shared,
+            found[server.id],
+            server,
+            "lo",
+            default=server.id == "web",
+            wake_expect_s=4.2,
+            hold_s=12.5,
         )
     slots.write_box(shared, wanted, found)
     return found

@@ -1,16 +1,29 @@
 """After a wake: when the site answers as it did before it slept."""
 
+from dataclasses import replace
+
+import pytest
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
 from naproxy.server import machine
-from naproxy.server.machine_io import Answer, SleepAnswered, SleepAsked, SleepOrdered, WakeAsked
+from naproxy.server.machine import Times
+from naproxy.server.machine_io import (
+    Alert,
+    Answer,
+    SleepAnswered,
+    SleepAsked,
+    SleepOrdered,
+    WakeAsked,
+)
 from naproxy.server.seeing import Sign
-from test_machine import IDLE, WAKE_REQUEST, Office
+from test_machine import IDLE, RUNG, TIMES, WAKE_REQUEST, Office
 
 
-def woken(proper: int = 200) -> Office:
-    """Slept with this status known, and is called now."""
-    office = Office()
+def woken(proper: int = 200, *, times: Times = TIMES, known: machine.Wakes | None = None) -> Office:
+    """Slept with this status known, and is called now; `known`: of wakes before."""
+    office = Office(times=times)
+    if known:
+        office.machine.wakes = known
     office.see(Sign.READY, status=proper)
     office.step(SleepAsked(IDLE))
     office.play(machine.DRAIN_S + 0.01)
@@ -19,6 +32,7 @@ def woken(proper: int = 200) -> Office:
     office.play(2, Sign.SILENT)
     assert office.state() is State.ASLEEP
     office.step(WakeAsked(WAKE_REQUEST))
+    office.clear()
     return office
 
 
@@ -84,3 +98,69 @@ def test_what_is_no_worse_than_before_is_ready_at_once() -> None:
         office = woken(proper)
         office.see(Sign.READY, status=status)
         assert office.state() is State.AWAKE, (proper, status)
+
+
+# How long it is waited for
+
+
+def started(office: Office, after_s: float, took_s: float, sign: Sign | None = None) -> State:
+    """Let it be up so long after the call; return what it was called just before."""
+    office.play(after_s, sign or Sign.SILENT)
+    before = office.state()
+    office.now_s += took_s - after_s
+    office.see(Sign.READY, status=200)
+    assert office.state() is State.AWAKE
+    return before
+
+
+def test_a_server_that_was_switched_off_is_waited_for_as_long_as_it_may_take_to_start() -> None:
+    for took_s in (75, 179):
+        office = woken(times=replace(TIMES, off=True))
+        assert started(office, took_s - 1, took_s) is State.WAKING
+        assert office.machine.wakes.took_s == [pytest.approx(took_s)]
+        assert not office.of(Alert), "no alert for a start that is only slow"
+
+
+def test_a_server_that_never_starts_is_given_up_in_the_end() -> None:
+    office = woken(times=replace(TIMES, off=True))
+    office.play(machine.START_S + 1, Sign.SILENT)
+    assert office.state() is State.TROUBLE
+
+
+def test_a_wake_that_took_longer_than_it_was_waited_for_is_waited_for_the_next_time() -> None:
+    office = woken()
+    assert started(office, 74, 75) is State.TROUBLE
+    office = woken(known=office.machine.wakes)
+    assert started(office, 100, 101) is State.WAKING
+
+
+def test_a_wake_by_hand_after_minutes_is_not_learned() -> None:
+    office = woken()
+    started(office, 10, machine.LEARN_MOST_S + 1)
+    assert office.machine.wakes.took_s == []
+
+
+def test_a_server_that_is_seen_to_start_is_waited_for() -> None:
+    office = woken()
+    assert started(office, machine.START_S - 2, machine.START_S - 1, Sign.REFUSING) is State.WAKING
+
+
+def test_known_wakes_shorten_the_wait_for_a_server_that_is_switched_off() -> None:
+    wakes = machine.Wakes()
+    for took_s in range(41, 61):
+        assert wakes.patience_s(off=True) == machine.START_S or len(wakes.took_s) >= 5
+        wakes.add(float(took_s))
+    assert wakes.patience_s(off=True) == pytest.approx(1.5 * 59.05)
+
+
+def test_a_web_server_that_was_stopped_is_not_waited_for_as_a_start() -> None:
+    office = Office(times=replace(TIMES, off=True)).awake()
+    office.play(RUNG.attempts * RUNG.spacing_s + 1, Sign.REFUSING)
+    assert office.state() is State.TROUBLE
+
+
+def test_what_is_late_is_expected_later_and_never_in_no_time() -> None:
+    office = woken()
+    for gone_s, eta_s in ((1, 4), (4, 1), (5, 1.25), (40, 10)):
+        since_s = office.machine.since_s
+        assert office.machine.eta_s(since_s + gone_s) == pytest.approx(eta_s), gone_s

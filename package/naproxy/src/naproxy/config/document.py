@@ -68,6 +68,7 @@ CLASS_NAMES: Final = tuple(k.name.lower() for k in Klass)
 METERS: Final = 16
 WAYS: Final = 10
 """Most ways to wake one server."""
+LONGEST_HOLD_S: Final = 600.0
 CERTIFICATES: Final = 32
 SITES: Final = NAMES // SERVERS
 """Most host names of one server."""
@@ -268,7 +269,18 @@ class Hold:
         low=0,
         high=510,
     )
-    limit_s: float = option("Longest wait, from the start of the request", 30.0, low=1, high=600)
+    limit_s: float = option(
+        "Longest wait, from the start of the request; 0: as long as the server takes to wake, as"
+        " the box has measured it, at least three and a half minutes",
+        0.0,
+        low=0,
+        high=LONGEST_HOLD_S,
+    )
+
+    @property
+    def longest_s(self) -> float:
+        """Longest wait there may be, whatever is measured."""
+        return self.limit_s or LONGEST_HOLD_S
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from naproxy.server.appointments import Appointments
 from naproxy.server.commissioning import EVERY_S, Commanded
 from naproxy.server.commissioning import Event as Watched
 from naproxy.server.ladder import Ladder
-from naproxy.server.machine import SETTLE_S, Machine, Times
+from naproxy.server.machine import LEARN_MOST_S, SETTLE_S, Machine, Times
 from naproxy.server.machine_io import (
     Alert,
     Effect,
@@ -199,6 +199,7 @@ class Executor:
             "rungs": machine.ladder.dump(),
             "sleep_state": self.server.sleep.state,
             "wake_s": machine.wake.value_s if machine.wake.count else None,
+            "wakes_s": machine.wakes.took_s,
             "fall_s": machine.fall.value_s if machine.fall.count else None,
             "appointments": self.appointments.dump(),
             "services": {"of": _who_tells(self.server), **self.services.dump()},
@@ -219,6 +220,10 @@ class Executor:
             status = proper.get("status")
             self.machine.proper = status if isinstance(status, int) and 0 < status < 500 else 0
         same = saved.get("sleep_state", self.server.sleep.state) == self.server.sleep.state
+        wakes_s = saved.get("wakes_s") if same else None
+        for took_s in wakes_s if isinstance(wakes_s, list) else ():
+            if isinstance(took_s, int | float) and 0 < took_s <= LEARN_MOST_S:
+                self.machine.wakes.add(took_s)
         for mean, key in ((self.machine.wake, "wake_s"), (self.machine.fall, "fall_s")):
             measured_s = saved.get(key)
             if same and isinstance(measured_s, (int, float)) and 0 < measured_s < _MOST_MEASURED_S:
@@ -402,6 +407,11 @@ class Executor:
         return self._neighbour.stranger(self.server.mac) if ready.check_mac else None
 
     @property
+    def hold_s(self) -> float:
+        """How long a request may be held."""
+        return self.server.hold.limit_s or self.machine.hold_s
+
+    @property
     def record(self) -> page_h.Server:
         """The server's slot in the page."""
         return self._box.page.server(self._index)
@@ -457,9 +467,11 @@ class Executor:
 
     def _publish_wake_time(self) -> None:
         expect_ms = round(1000 * self.machine.wake.value_s)
-        if self.record.wake_expect_ms != expect_ms:
+        hold_ms = round(1000 * self.hold_s)
+        record = self.record
+        if (record.wake_expect_ms, record.hold_limit_ms) != (expect_ms, hold_ms):
             with self._box.page.configure(self._index) as record:
-                record.wake_expect_ms = expect_ms
+                record.wake_expect_ms, record.hold_limit_ms = expect_ms, hold_ms
 
     def _open_wake(self, wake_request: WakeRequest) -> None:
         self._row = self._box.journal.wake_opened(self.server.id, wake_request)
@@ -510,4 +522,5 @@ def _times(server: Server) -> Times:
         asleep_interval_s=server.ready.asleep_interval_s,
         on_w=server.power.on_w,
         sleeps_itself=server.sleep.itself,
+        off=server.sleep.state == "off",
     )

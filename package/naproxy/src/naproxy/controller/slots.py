@@ -56,9 +56,16 @@ def assign(shared: Page, servers: Sequence[Server]) -> dict[str, int]:
 
 
 def write_server(
-    shared: Page, index: int, server: Server, interface: str, *, default: bool, wake_expect_s: float
+    shared: Page,
+    index: int,
+    server: Server,
+    interface: str,
+    *,
+    default: bool,
+    wake_expect_s: float,
+    hold_s: float,
 ) -> None:
-    """Write a server's configuration under its seqlock."""
+    """Write a server's configuration under its seqlock; the last two are measured, by now."""
     address = ipaddress.ip_address(server.address)
     with shared.configure(index) as record:
         record.id = server.id.encode()
@@ -74,7 +81,7 @@ def write_server(
         record.wakes_mask = sum(1 << Klass[k.upper()] for k in set(server.wake_classes))
         record.wake_expect_ms = round(1000 * wake_expect_s)
         record.hold_cap = server.hold.cap
-        record.hold_limit_ms = round(1000 * server.hold.limit_s)
+        record.hold_limit_ms = round(1000 * hold_s)
         record.crawler_retry_s = CRAWLER_RETRY_S
         record.delta_ms = round(1000 * server.promise.delta_s)
         record.grace_s = server.cache.grace_s
@@ -111,7 +118,7 @@ def write_services(shared: Page, servers: Sequence[Server], slots: Mapping[str, 
             service.listen = Listen.EDGE
             service.server = index
             service.port = server.https.to_server_port
-            service.hold_limit_ms = round(1000 * server.hold.limit_s)
+            service.hold_limit_ms = round(1000 * server.hold.longest_s)
             service.most_held = server.hold.cap
             service.most_open = MOST_OPEN
 

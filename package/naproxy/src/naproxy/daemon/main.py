@@ -346,6 +346,7 @@ class Controller:
                 interface,
                 default=server.id == default,
                 wake_expect_s=self.runners[server.id].machine.wake.value_s,
+                hold_s=self.runners[server.id].executor.hold_s,
             )
             self._redirect(server)
         slots.write_services(self._page, new.server, self._slots)

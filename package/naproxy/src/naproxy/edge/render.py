@@ -268,7 +268,7 @@ def digest_of(files: Mapping[str, bytes]) -> str:
 
 def _configuration(config: Config, here: Here, ways: Mapping[str, Way]) -> str:
     served = [server for server in config.server if server.https.mode == "box"]
-    longest_s = max((s.hold.limit_s + s.first_byte_timeout_s for s in served), default=0)
+    longest_s = max((s.hold.longest_s + s.first_byte_timeout_s for s in served), default=0)
     port = config.https.port
     values = {
         "USER": here.user,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
+from naproxy.core.inference import percentile
 from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
@@ -81,6 +82,22 @@ UNCACHED_S: Final = 30.0
 
 _NOT_READY: Final = (502, 503, 504)
 
+START_S: Final = 180.0
+"""A server that was switched off is waited for so long until it is known how long it takes; and one
+that is seen to start, whatever is known."""
+
+KNOWN_WAKES: Final = 5
+"""So many wakes say how long a server that was switched off takes: a commissioning has as many."""
+
+HOLD_MORE_S: Final = 30.0
+"""A request may be held for so long beyond that: when it came, the server may have been up yet."""
+
+LEARN_MOST_S: Final = 300.0
+"""A wake that took longer was one by hand, most likely."""
+
+_MARGIN: Final = 1.5
+"""Of the time in which 95 of 100 wakes ended."""
+
 USED_QUIET_S: Final = 1.0
 """A server at which requests are, and which has answered none for so long, is probed: it may have
 fallen asleep by itself."""
@@ -109,6 +126,25 @@ class Mean:
         self.value_s += max(self.LEAST_WEIGHT, 1 / self.count) * (measured_s - self.value_s)
 
 
+class Wakes:
+    """How long the last wakes took, and how long to wait for the next one."""
+
+    MOST: Final = 20
+
+    def __init__(self) -> None:
+        """Nothing is known."""
+        self.took_s: list[float] = []
+
+    def add(self, took_s: float) -> None:
+        """Take one; the oldest is forgotten."""
+        self.took_s = [*self.took_s, took_s][-self.MOST :]
+
+    def patience_s(self, *, off: bool) -> float:
+        """Return how long to wait at least; `off`: it was switched off, so it has to start."""
+        known_s = _MARGIN * percentile(self.took_s, 0.95) if self.took_s else 0.0
+        return max(known_s, START_S) if off and len(self.took_s) < KNOWN_WAKES else known_s
+
+
 @dataclass(frozen=True, slots=True)
 class Times:
     """What the configuration says about time; see the keys of the same names."""
@@ -121,6 +157,8 @@ class Times:
     on_w: float = 43.3
     sleeps_itself: bool = False
     """It is left to the server when to sleep."""
+    off: bool = False
+    """It is switched off when it sleeps."""
 
 
 class _Stage(Enum):
@@ -143,6 +181,7 @@ class Machine:
         self.reason = Reason("server.not_looked_at")
         self.since_s = now_s
         self.wake = Mean(times.wake_expect_s)
+        self.wakes = Wakes()
         self.fall = Mean(times.sleep_expect_s)
         self.pending: WakeRequest | None = None
         self.mode = ModeSet(awake=False)
@@ -157,6 +196,8 @@ class Machine:
         self._settles_s = -math.inf
         self._other_s = math.inf
         self._starting = False
+        self._called_s = now_s
+        self._restarts = False
         self._stage = _Stage.DRAINING
         self._asked_s = now_s
         self._commanded_s = now_s
@@ -191,6 +232,7 @@ class Machine:
     def forget_durations(self) -> None:
         """Expect what `times` says of falling asleep and waking: it sleeps in another way now."""
         self.wake = Mean(self.times.wake_expect_s)
+        self.wakes = Wakes()
         self.fall = Mean(self.times.sleep_expect_s)
 
     @property
@@ -199,10 +241,19 @@ class Machine:
         return min(self._timer_s, self._send_s)
 
     def eta_s(self, now_s: float) -> float | None:
-        """Seconds until the server is expected up; None unless it is waking."""
+        """Seconds until the server is expected up; None unless it is waking.
+
+        One that takes longer than usual is expected to take a quarter of it again.
+        """
         if self.state is not State.WAKING:
             return None
-        return max(0.0, self.since_s + self.wake.value_s - now_s)
+        gone_s = now_s - self.since_s
+        return max(self.wake.value_s - gone_s, gone_s / 4)
+
+    @property
+    def hold_s(self) -> float:
+        """How long a request may have to wait until the server is up, or given up."""
+        return max(START_S, self.wakes.patience_s(off=self.times.off)) + HOLD_MORE_S
 
     def unused_s(self, now_s: float) -> float:
         """Return how long nobody has had an answer of it."""
@@ -315,7 +366,10 @@ class Machine:
             case State.ASLEEP:
                 self._awake(now_s, Reason("server.woke_itself"))
             case State.WAKING:
-                self._awake(now_s, self._up(now_s, now_s - self.since_s))
+                self._awake(now_s, self._up(now_s, now_s - self._called_s))
+            case State.TROUBLE if self.slept and now_s - self._called_s < LEARN_MOST_S:
+                # It takes longer than it was waited for.
+                self._awake(now_s, self._up(now_s, now_s - self._called_s))
             case _:
                 self._awake(now_s, Reason("server.answers"))
 
@@ -325,6 +379,7 @@ class Machine:
         if self.slept:
             woke = self.ladder.up(now_s)
             self.wake.add(took_s)
+            self.wakes.add(took_s)
         if woke and len(self.ladder.rungs) > 1:
             return Reason("server.up_after_by", took_s=round(took_s, 1), rung=woke)
         return Reason("server.up_after", took_s=round(took_s, 1))
@@ -364,6 +419,7 @@ class Machine:
             code = "server.not_ready_yet" if unready else "server.web_server_down"
             self._wake(now_s, Reason(code, detail=seen.detail))
             self._starting = True
+            self._restarts = now_s >= self._settles_s
         elif self._silence(now_s) and now_s < self._watch_s:
             self.slept = True
             self._wake(now_s, Reason("server.fell_asleep_after_all"))
@@ -505,6 +561,8 @@ class Machine:
         self._failure = None
         self._other_s = math.inf
         self._starting = False
+        self._called_s = now_s
+        self._restarts = False
         self.ladder.begin()
         call = self.ladder.climb(now_s, on=self._may_be_on(now_s))
         assert call, "a ladder has at least one rung, and a rung one call"
@@ -544,8 +602,19 @@ class Machine:
                     self._pass_over(before, Reason("server.not_up_yet"))
                 self._send(now_s, call, call.spacing_s)
                 return
-            self._in_trouble(now_s, self._not_up(now_s))
+            if now_s - self._called_s >= self._wait_s():
+                self._in_trouble(now_s, self._not_up(now_s))
+            else:
+                self._spacing_s = self.ladder.spacing_s
         self._call_again(now_s)
+
+    def _wait_s(self) -> float:
+        """Return how long it may take to come up, besides the calls of the ladder."""
+        if self._restarts:
+            return 0.0  # it is on, so its web server is what is missing
+        wait_s = self.wakes.patience_s(off=self.times.off)
+        woken = self.slept or self._called_s < self._settles_s
+        return max(wait_s, START_S) if woken and self._starting else wait_s
 
     def _not_up(self, now_s: float) -> Reason:
         took_s, why, calls = round(now_s - self._asked_s), self._why_not_up(now_s), self._packets
@@ -622,6 +691,7 @@ class Machine:
         elif now_s - self.since_s >= GONE_S and self._foreign:
             # Perhaps it is the configuration that is wrong: nobody is held up by that.
             self._pend(now_s, WakeRequest("naproxy", self._why_not_up(now_s)))
+            self._called_s = now_s
             self.ladder.begin()
             self._in_trouble(now_s, self._why_not_up(now_s))
             self._call_again(now_s)
