@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import wait_for
 from tests.simulator.office import Office
 
 NAPROXY = Path(sys.executable).with_name("naproxy")
@@ -84,3 +85,41 @@ def test_a_sleeping_server_is_told_from_a_broken_one(asleep: Office) -> None:
     assert status == 1
     assert "wake it first" in found["web_port"]["mend"]
     assert asleep.server.board.state == "off"
+
+
+def test_a_varnish_that_is_stopped_and_a_port_that_is_taken_show_everywhere(
+    office: Office, tmp_path: Path
+) -> None:
+    def problems() -> list[str]:
+        ports = office.box.api("GET", "/v1/status")["box"]["front_door"]["ports"]
+        return [each["problem"]["code"] for each in ports if each["problem"]]
+
+    def figure() -> str:
+        return str(office.box.api("GET", "/v1/metrics")["text"])
+
+    assert office.box.varnish
+    office.box.varnish.terminate()
+    office.box.varnish.wait(20)
+    try:
+        status, found = doctor(office)
+        assert status == 1
+        assert found["front_door_http"]["what_reason"]["code"] == "front_door.refused"
+        wait_for(lambda: problems() == ["front_door.refused"], "the controller to notice")
+        assert 'naproxy_front_door_up{port="80"} 0.0' in figure()
+        file = tmp_path / "nginx.conf"
+        file.write_text(
+            f"pid {tmp_path}/pid; error_log stderr; events {{}} http {{ access_log off;"
+            " server { listen 80; return 200; } }"
+        )
+        nginx = office.box.popen(["nginx", "-c", file, "-g", "daemon off;"])
+        try:
+            wait_for(lambda: office.box.listens(80), "nginx")
+            taken = doctor(office)[1]["front_door_http"]["what_reason"]
+            assert taken == {"code": "front_door.taken", "params": {"port": 80, "program": "nginx"}}
+        finally:
+            nginx.terminate()
+            nginx.wait(20)
+    finally:
+        office.box.start_varnish()
+    wait_for(lambda: not problems(), "the front door to be open again")
+    assert doctor(office) == (0, {})

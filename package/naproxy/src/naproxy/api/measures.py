@@ -56,6 +56,9 @@ LOST: Final = Measure(
 )
 WRITTEN: Final = Measure("history_writable", "gauge", "1 while the history can be written")
 
+DOOR: Final = Measure(
+    "front_door_up", "gauge", "1 while the box answers on a port of its outside address"
+)
 EDGE_UP: Final = Measure("edge_up", "gauge", "1 while HTTPS is served as the settings want it")
 ENDS: Final = Measure(
     "certificate_expires_seconds", "gauge", "When a certificate of HTTPS ends, Unix time"
@@ -76,6 +79,10 @@ def samples(status: Mapping[str, Any]) -> Iterator[Sample]:
     yield REFUSED, {}, float(box["settings_refused"] is not None)
     yield LOST, {}, box["events_lost"]
     yield WRITTEN, {}, float(box["history_error"] is None)
+    front = box.get("front_door") or {"looked_s": None}
+    if front["looked_s"] is not None:
+        for each in front["ports"]:
+            yield DOOR, {"port": str(each["port"])}, float(each["problem"] is None)
     if box["edge"]["wanted"]:
         yield EDGE_UP, {}, float(box["edge"]["problem"] is None)
     for certificate in box["edge"]["certificates"]:

@@ -1009,6 +1009,15 @@ _STATUS: Final = {
                         "settings_refused": nullable(_REASON),
                         "energy_j": mapping(number()),
                         "co2": nullable(_CO2),
+                        "front_door": open_obj(
+                            {
+                                "address": string(description="asked at; empty: not yet"),
+                                "ports": array(
+                                    open_obj({"port": integer(), "problem": nullable(_REASON)})
+                                ),
+                                "looked_s": nullable(number()),
+                            }
+                        ),
                         "edge": open_obj(
                             {
                                 **_EDGE,

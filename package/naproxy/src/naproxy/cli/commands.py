@@ -186,6 +186,9 @@ def _status(args: argparse.Namespace) -> int:
         _print_meters(answer, server["id"], " " * (width + 2))
     if not args.id:
         _print_meters(answer, "box", f"{'box':<{width}}  ")
+        for port in answer["box"].get("front_door", {}).get("ports", ()):
+            if port["problem"]:
+                print(f"{'box':<{width}}  FRONT DOOR: {stored_reason(port['problem'])}")
         edge = answer["box"]["edge"]
         bare = https.bare_of(edge["uncovered"]).plain() if edge["uncovered"] else None
         for reason in filter(None, (edge["problem"], bare, *edge["ending"])):

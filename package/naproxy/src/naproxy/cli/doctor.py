@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from naproxy.api.command import CommandError, add_config_option, call, socket_option
-from naproxy.config.document import Server
-from naproxy.config.worked import Worked
+from naproxy.config.document import Config, Server
+from naproxy.config.worked import Chosen, Worked
+from naproxy.controller.front_door import look
 from naproxy.core.findings import Finding
 from naproxy.core.processes import why
 from naproxy.core.reason import Reason
@@ -36,7 +37,9 @@ def add_parser(subparsers: Any) -> None:
         epilog="Both at once, as a user who may log in there as root: naproxy doctor web --script"
         " | ssh root@SERVER sh | naproxy doctor web --facts -",
     )
-    parser.add_argument("id", metavar="ID", help="the server")
+    parser.add_argument(
+        "id", nargs="?", metavar="ID", help="the server; without it, check only the box itself"
+    )
     add_config_option(parser)
     parser.add_argument(
         "--script", action="store_true", help="print the script that checks the server itself"
@@ -52,12 +55,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         chosen = Worked(args.config).choose()
         loaded = chosen.found.config
+        if args.id is None:
+            return _box(args, chosen)
         server = next((each for each in loaded.server if each.id == args.id), None)
         if server is None:
-            if not loaded.server:
-                return _wrong(f"{args.config}: {Reason('config.no_server', name=args.id)}")
-            known = [each.id for each in loaded.server]
-            return _wrong(str(Reason("doctor.no_server", name=args.id, names=known)))
+            return _wrong(_unknown(args, loaded))
         if args.script:
             print(on_server.script(server, readings.own_address(server.address)), end="")
             return 0
@@ -67,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
         return _wrong(f"{file}: {why(error)}")
     except on_server.FactsError as error:
         return _wrong(f"{args.facts}: {error}")
-    seen = asyncio.run(_see(server, server.interface or loaded.box.interface))
-    refused = chosen.refused.reason(args.config) if chosen.refused else None
+    seen = asyncio.run(_see(server, server.interface or loaded.box.interface, loaded))
+    refused = _refused(args, chosen)
     told = _known(args.socket, server.id, look=seen.web == "open")
     listens = facts.get("listens") if facts is not None else None
     seen = replace(seen, refused=refused, known=told, file=args.config, listens=listens)
@@ -82,12 +84,42 @@ def run(args: argparse.Namespace) -> int:
         met = None if seen.met is None else Listening(seen.met).text()
         print(json.dumps(said | {"listens": seen.listens, "answers": met}, indent=2))
     else:
-        _tell(server, found, problems, facts is not None)
+        _tell(found, problems, None if facts is not None else server)
     return 1 if problems else 0
 
 
-async def _see(server: Server, interface: str) -> readings.Seen:
-    seen = await readings.see(server, interface)
+def _unknown(args: argparse.Namespace, loaded: Config) -> str:
+    """Say that there is no server of this name."""
+    if not loaded.server:
+        return f"{args.config}: {Reason('config.no_server', name=args.id)}"
+    known = [each.id for each in loaded.server]
+    return str(Reason("doctor.no_server", name=args.id, names=known))
+
+
+def _refused(args: argparse.Namespace, chosen: Chosen) -> Reason | None:
+    return chosen.refused.reason(args.config) if chosen.refused else None
+
+
+def _box(args: argparse.Namespace, chosen: Chosen) -> int:
+    """Look at the box alone, and tell; return the exit status."""
+    if args.script or args.facts:
+        return _wrong("--script and --facts need a server's ID")
+    doors = asyncio.run(look(chosen.found.config))
+    found = box.look_at_box(
+        readings.BoxSeen(refused=_refused(args, chosen), file=args.config, doors=doors)
+    )
+    problems = sum(finding.verdict == "problem" for finding in found)
+    if args.json:
+        checks = [finding.json() for finding in found]
+        print(json.dumps({"problems": problems, "checks": checks}, indent=2))
+    else:
+        _tell(found, problems)
+    return 1 if problems else 0
+
+
+async def _see(server: Server, interface: str, config: Config) -> readings.Seen:
+    seen, doors = await asyncio.gather(readings.see(server, interface), look(config))
+    seen = replace(seen, doors=doors)
     itself = ipaddress.ip_address(server.address).is_loopback
     if itself or not (seen.web == "open" or seen.there):
         return seen
@@ -121,13 +153,13 @@ def _read(name: str) -> bytes:
         return file.read(on_server.MOST_BYTES + 1)
 
 
-def _tell(server: Server, found: list[Finding], problems: int, all_seen: bool) -> None:
+def _tell(found: list[Finding], problems: int, unseen: Server | None = None) -> None:
     for where, title in (("box", "Seen from the box"), ("server", "On the server itself")):
         lines = [line for each in found if each.where == where for line in each.lines()]
         if lines:
             print("\n".join([title, *lines]))
-    if not all_seen:
-        here = f"naproxy doctor {server.id}"
+    if unseen:
+        here = f"naproxy doctor {unseen.id}"
         print("\nTo check the server itself, run this on the box, or where you can log in to both:")
-        print(f"  {here} --script | ssh root@{server.address} sh | {here} --facts -")
+        print(f"  {here} --script | ssh root@{unseen.address} sh | {here} --facts -")
     print(f"\n{problems or 'no'} problem{'' if problems == 1 else 's'}")

@@ -10,7 +10,16 @@ from naproxy.core.hours import span
 from naproxy.core.schema import Problem, checked, option
 from naproxy.notify import channels
 
-EVENTS: Final = ("not_woken", "promise", "certificate", "meter", "disk", "update", "report")
+EVENTS: Final = (
+    "not_woken",
+    "front_door",
+    "promise",
+    "certificate",
+    "meter",
+    "disk",
+    "update",
+    "report",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +27,9 @@ class Notify:
     """Who is told when something is wrong; how, the ways' own keys say."""
 
     events: tuple[str, ...] = option(
-        "What to tell: a server did not wake (and is back), the promise was not kept, a certificate"
-        " ends, a meter is silent, the disk is nearly full, an update failed, the monthly report",
+        "What to tell: a server did not wake (and is back), visitors do not reach the box, the"
+        " promise was not kept, a certificate ends, a meter is silent, the disk is nearly full, an"
+        " update failed, the monthly report",
         EVENTS,
         choices=EVENTS,
     )

@@ -40,6 +40,7 @@ from naproxy.config.installation import Installation
 from naproxy.config.worked import PROVED_S, Chosen, Worked
 from naproxy.controller import slots
 from naproxy.controller.context import BoxContext
+from naproxy.controller.front_door import FrontDoor
 from naproxy.controller.intensity import Intensity
 from naproxy.controller.learning import Learner
 from naproxy.controller.meters import Meters
@@ -164,6 +165,7 @@ class Controller:
         self._notifier = Notifier(
             data_dir, self.current, self._told_status, self.updates.status, self._servers.measured
         )
+        self._front_door = FrontDoor(self.current, on=bool(here.group))
         self._checklist = Checklist(self._journal, self.current, self._told_status)
         self._slots: dict[str, int] = {}
 
@@ -193,6 +195,7 @@ class Controller:
         self._fill.begin()
         self._keeper.begin()
         self._notifier.begin()
+        self._front_door.begin()
         # What is here now stays: collections need not look at it again.
         gc.collect()
         gc.freeze()
@@ -218,6 +221,7 @@ class Controller:
         self._certificates.stop()
         self._keeper.stop()
         self._notifier.stop()
+        self._front_door.stop()
         self._intensity.stop()
         self._meters.stop()
         self._shared.verifier.stop()
@@ -461,6 +465,7 @@ class Controller:
             "energy_j": self._history.energy_j(),
             "co2": self._intensity.status(),
             "edge": self._keeper.status(),
+            "front_door": self._front_door.status(),
         }
 
     def _said_by_meters(self) -> dict[str, Any]:

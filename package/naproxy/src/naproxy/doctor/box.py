@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from naproxy.config.document import Server
+from naproxy.controller.front_door import HTTP_PORT
 from naproxy.core import findings
 from naproxy.core.findings import Finding, NotSeen, NotUsed, Problem, let_in
 from naproxy.core.reason import Reason, own_words, stored_reason
 from naproxy.doctor import ports, visitors
-from naproxy.doctor.readings import CONNECT_S, Seen
+from naproxy.doctor.readings import CONNECT_S, BoxSeen, Seen
 from naproxy.drivers.sleep import checks
 
 
@@ -24,7 +25,7 @@ def _missing(seen: Seen, ways: list[Any]) -> dict[str, str]:
     return {name: needed[name] for name in sorted(needed) if name not in seen.programs}
 
 
-def settings(seen: Seen) -> Problem | None:
+def settings(seen: Seen | BoxSeen) -> Problem | None:
     """Look whether the settings in the file are those in force."""
     if seen.refused:
         return Problem(seen.refused, Reason("doctor.do_mend_settings", file=str(seen.file)))
@@ -156,8 +157,33 @@ def _install(missing: Mapping[str, str]) -> Reason:
     return Reason("doctor.do_install", packages=" ".join(missing.values()))
 
 
+def _door(problem: Reason | None) -> Problem | None:
+    if problem is None:
+        return None
+    port = problem.params["port"]
+    service = "varnish" if port == HTTP_PORT else "naproxy-edge"
+    taken = problem.code in ("front_door.taken", "front_door.other")
+    mend = "doctor.do_free_port" if taken else "doctor.do_open_door"
+    return Problem(problem, Reason(mend, port=port, service=service))
+
+
+def front_door_http(seen: Seen | BoxSeen) -> Problem | None:
+    """Look whether visitors reach the box on port 80."""
+    return _door(seen.doors.http)
+
+
+def front_door_https(seen: Seen | BoxSeen) -> Problem | None:
+    """Look whether visitors reach the box on port 443."""
+    if not seen.doors.over_https:
+        raise NotUsed("doctor.https_not_served")
+    return _door(seen.doors.https)
+
+
+OF_BOX: Final = (settings, front_door_http, front_door_https)
+"""Checks that need no server."""
+
 CHECKS: Final = (
-    *(settings, way_to_sleep, interface, route, web_port, server_certificate, ethernet_address),
+    *(*OF_BOX, way_to_sleep, interface, route, web_port, server_certificate, ethernet_address),
     *(magic_packet, programs),
     *visitors.CHECKS,
     *ports.CHECKS,
@@ -167,3 +193,8 @@ CHECKS: Final = (
 def look(seen: Seen) -> list[Finding]:
     """Return what each check says, and each of its way to sleep."""
     return findings.look("box", (*CHECKS, *checks(seen.server.sleep.driver, "box")), seen)
+
+
+def look_at_box(seen: BoxSeen) -> list[Finding]:
+    """Return what the checks of the box alone say."""
+    return findings.look("box", OF_BOX, seen)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from naproxy import drivers
 from naproxy.config.document import DEFAULT_FILE, Server, target_of
+from naproxy.controller.front_door import Doors
 from naproxy.controller.ping import Pinger
 from naproxy.core.interfaces import ip, own_address
 from naproxy.core.reason import Reason
@@ -24,6 +25,7 @@ __all__ = ["Known", "Seen", "own_address", "see"]
 CONNECT_S: Final = 3.0
 PING_S: Final = 1.5
 PING_EVERY_S: Final = 0.3
+GOOD_DOORS: Final = Doors()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +57,23 @@ class Seen(FromBox):
     """What a person who was on the server brought of its ports."""
     file: Path = Path(DEFAULT_FILE)
     """Of the settings."""
+    doors: Doors = GOOD_DOORS
+    """The box's own ports."""
 
     @property
     def there(self) -> Reason | None:
         """By what the machine is known to run now; None: nothing shows it."""
         pinged = Reason("doctor.answers_pings") if self.pinged else None
         return (self.way and self.way.there) or pinged
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxSeen:
+    """What was read of the box alone."""
+
+    refused: Reason | None = None
+    file: Path = Path(DEFAULT_FILE)
+    doors: Doors = GOOD_DOORS
 
 
 async def see(server: Server, interface: str) -> Seen:

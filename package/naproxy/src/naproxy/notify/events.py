@@ -6,17 +6,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from naproxy.core.reason import Reason, stored_reason
+from naproxy.core.reason import Reason, stored_reason, together
 
 CERTIFICATE_DAYS: Final = 14
 METER_S: Final = 900.0
 """A meter that is silent for so long is not only slow."""
+DOOR_S: Final = 20.0
+"""An upgrade of Varnish takes less."""
 DISK_BYTES: Final = 64 << 20
 """Less than this is nearly full: the history and an update's copy need it."""
 _DAY_S: Final = 86400.0
 _SETTLES_S: Final = 600.0
 """So long a condition must be over before it counts as new again."""
-_BACK: Final = {"not_woken": "notify.back", "meter": "notify.meter_back"}
+_BACK: Final = {
+    "not_woken": "notify.back",
+    "meter": "notify.meter_back",
+    "front_door": "notify.front_door_back",
+}
 """Events whose end is told, too."""
 
 
@@ -53,6 +59,14 @@ def conditions(
             why = stored_reason(server["alert"] or server["reason"])
             reason = Reason("notify.not_woken", server=name)
             yield Condition(f"not_woken:{name}", "not_woken", reason, why)
+    problems = [
+        stored_reason(each["problem"])
+        for each in status["box"].get("front_door", {}).get("ports", ())
+        if each["problem"]
+    ]
+    if problems:
+        reason = Reason("notify.front_door")
+        yield Condition("front_door", "front_door", reason, together(*problems), DOOR_S)
     for meter in status["meters"]:
         if meter["problem"]:
             name, why = meter["id"], stored_reason(meter["problem"])

@@ -100,13 +100,19 @@ NOW: Final = obj(
     history_error=nullable(string()),
     settings_refused=nullable(string(description="why the file's are not used")),
     https=array(obj(kind=choice("warn", "bad"), words=string())),
+    front_door=string(description="why visitors do not reach the box"),
     servers=array(SERVER),
+    optional=("front_door",),
 )
 BOX: Final = obj(
-    controller=boolean(),
-    history_error=nullable(string()),
-    settings_refused=nullable(string(description="why the file's are not used")),
-    servers=array(obj(id=string(), state=string(), alert=nullable(string()))),
+    {
+        "controller": boolean(),
+        "history_error": nullable(string()),
+        "settings_refused": nullable(string(description="why the file's are not used")),
+        "front_door": string(description="why visitors do not reach the box"),
+        "servers": array(obj(id=string(), state=string(), alert=nullable(string()))),
+    },
+    optional=("front_door",),
 )
 
 
@@ -179,9 +185,12 @@ def _now(since_s: float | None, *, first: bool = False) -> dict[str, Any]:
 
 
 def _told_of_box(box: dict[str, Any]) -> dict[str, Any]:
+    ports = box.get("front_door", {}).get("ports", ())
+    closed = [plain(each["problem"]) for each in ports if each["problem"]]
     return {
         "history_error": box.get("history_error"),
         "settings_refused": plain(box.get("settings_refused")) or None,
+        **({"front_door": " ".join(closed)} if closed else {}),
     }
 
 

@@ -13,7 +13,7 @@ from naproxy.notify.channels import SendBy
 ON: Final = "ntfy"
 TO: Final = ("ntfy",)
 SENT: Final = "ntfy_token"
-_URGENT: Final = frozenset({"not_woken", "certificate", "disk"})
+_URGENT: Final = frozenset({"not_woken", "front_door", "certificate", "disk"})
 _is_topic: Final = fits(r"https?://[!-~]{1,400}/[-_A-Za-z0-9]{1,64}", Reason("config.ntfy"))
 
 

@@ -100,6 +100,9 @@ function troublesOf(box) {
 			...trouble("bad", "server", { name: each.id }),
 			words: each.alert || t("kit.banner.server_words"),
 		}));
+	if (box.front_door) {
+		found.push({ kind: "bad", title: t("kit.banner.front_door"), words: box.front_door });
+	}
 	if (box.settings_refused) {
 		const title = t("kit.banner.settings");
 		found.push({ kind: "warn", title, words: box.settings_refused });
