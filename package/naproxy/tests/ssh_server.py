@@ -68,9 +68,11 @@ def serving(directory: Path) -> Iterator[Server]:
     (directory / "authorized_keys").write_text(
         f'restrict,command="/bin/sh {directory}/forced" {client_key}'
     )
+    (directory / "banner").write_text("Authorized use only.\nAll is written down.\n")
     (directory / "sshd_config").write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {directory}/host\n"
         f"AuthorizedKeysFile {directory}/authorized_keys\nPidFile none\nStrictModes no\n"
+        f"Banner {directory}/banner\n"
         "UsePAM no\nPasswordAuthentication no\nPermitRootLogin forced-commands-only\n"
     )
     # What this machine's root has his shell do at each login is no part of it.

@@ -63,6 +63,34 @@ def test_a_refusal_for_visitors_past_the_box_names_the_port_and_their_number(qui
     assert result.reason == Reason("sleep.refused", who=Reason("sleep.the_server"), words=why)
 
 
+NOISE = (
+    "printf 'Welcome to Debian!\\nYou have no mail.\\n'",
+    "echo 'bash: warning: setlocale: LC_ALL: cannot change locale (de_CH.UTF-8)' >&2",
+    "printf 'perl: warning: Setting locale failed.\\n\\tLC_ALL = (unset),\\n' >&2",
+)
+"""What a server may print at each login, beside sshd's banner."""
+
+
+@needs_sshd
+def test_what_a_server_prints_at_each_login_is_no_part_of_its_reason(quick: Quick) -> None:
+    inhibited = (
+        'echo \'Operation inhibited by "dump" (PID 7 "x", user root), reason is "copies".\' >&2;'
+        " echo 'Please retry operation after closing inhibitors.' >&2"
+    )
+    for noise in ("true", *NOISE, "; ".join(NOISE)):
+        result = quick(f"{noise}; echo around 443 3; exit 1")
+        assert result.past == Past(443, 3), noise
+        for says, reason in (
+            ("echo rsync is running", Reason("sleep.busy_running", name="rsync")),
+            (inhibited, Reason("sleep.busy_locked", who="dump", why="copies")),
+        ):
+            found = quick(f"{noise}; {says}; exit 1").reason.params["words"]
+            assert found == reason, (noise, says)
+    for noise in NOISE[1:]:
+        assert str(quick(f"{noise}; echo not now >&2; exit 1").reason).endswith(": not now"), noise
+        assert str(quick(f"{noise}; echo not now; exit 1").reason).endswith(": not now"), noise
+
+
 @needs_sshd
 def test_what_only_resembles_that_line_is_the_servers_own_words(quick: Quick) -> None:
     for said in (

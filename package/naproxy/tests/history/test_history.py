@@ -1,4 +1,7 @@
+import contextlib
+import os
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from naproxy.core.reason import Reason, own_words, stored_reason
 from naproxy.core.state import Klass
 from naproxy.history.tables import FILE, METERS
 from naproxy.history.write import power
+from naproxy.history.write.journal import Journal
 from naproxy.history.write.writer import CHECKPOINT_EVERY, PRUNE_EVERY, SYNC_EVERY
 
 
@@ -293,3 +297,41 @@ def test_a_damaged_block_is_a_gap_and_its_minute_stays(box: Box) -> None:
     box.history.flush()
     assert box.energy("hours") == 120 * 43_000
     assert box.journal.error is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
+def test_what_is_vital_is_kept_on_a_full_disk(tmp_path: Path) -> None:
+    def filled() -> Path:
+        """Fill it to the last byte, as a log would."""
+        file = tmp_path / "log"
+        with file.open("wb", buffering=0) as log:
+            for size in (1 << 16, 1 << 12, 1):
+                with contextlib.suppress(OSError):
+                    while True:
+                        log.write(b"x" * size)
+        return file
+
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", tmp_path], check=True)
+    try:
+        journal = Journal(tmp_path)
+        journal.save("arming.web", {"tripped": ""})
+        full = filled()
+        for number in range(3):
+            journal.save("arming.web", {"tripped": f"{number}"}, vital=True)
+            journal.save("learned", {"much": "x" * 100000})
+        # The process is killed, and another begins.
+        assert Journal(tmp_path).saved("arming.web") == {"tripped": "2"}
+        full.unlink()
+        journal.close()
+    finally:
+        subprocess.run(["umount", "-l", tmp_path], check=True)
+
+
+def test_what_is_vital_and_could_not_be_kept_is_tried_again(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.store._db.execute("PRAGMA query_only=1")
+    journal.save("arming.web", {"tripped": "it did not wake"}, vital=True)
+    assert journal.error
+    journal.store._db.execute("PRAGMA query_only=0")
+    journal.save("learned", {})
+    assert Journal(tmp_path).saved("arming.web") == {"tripped": "it did not wake"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC
 
@@ -37,9 +38,19 @@ HOUSEKEEPING = (
     *("fstrim.timer", "systemd-tmpfiles-clean.timer", "phpsessionclean.timer"),
     *("dpkg-db-backup.timer", "motd-news.timer", "e2scrub_all.timer", "anacron.timer"),
     *("cron.daily/apt-compat", "cron.daily/dpkg", "cron.daily/man-db", "cron.weekly/man-db"),
+    *(
+        "cron.daily/apache2",
+        "cron.daily/lighttpd",
+        "cron.daily/exim4-base",
+        "apt-listchanges.timer",
+    ),
     *("cron.d/e2scrub_all", "cron.d/php", "cron.daily/0anacron", "cron.daily/logrotate"),
 )
-ALL_ELSE = ("backup.timer", "cron.d/backup", "root: rsync", "apt.timer")
+ALL_ELSE = (
+    *("backup.timer", "cron.d/backup", "root: rsync", "apt.timer", "cron.d/apt-mirror"),
+    *("apt-mirror: apt-mirror", "apt-mirror.timer", "cron.daily/apt-mirror", "apt-offline: get"),
+    *("apt-clone.service.timer", "cron.weekly/apt-backup", "cron.d/apache2", "cron.weekly/apache2"),
+)
 
 
 def test_the_systems_housekeeping_is_nothing_to_wake_for_and_all_else_is() -> None:
@@ -148,8 +159,29 @@ def test_they_are_kept_over_a_restart() -> None:
     assert names(found) == ["backup.timer"]
 
 
+def restarted(before: Appointments) -> Appointments:
+    """Return what the next controller knows."""
+    found = Appointments(Settings(), UTC)
+    found.load(json.loads(json.dumps(before.dump())))
+    return found
+
+
+def test_a_restart_renews_no_moment_of_a_past_appointment() -> None:
+    for late_s in (0.0, HOUR_S):
+        found, came_s = known(), DUE_S + late_s
+        assert found.begins(came_s, 1.0, WAKE_S) == appointment()
+        for after_s in (60.0, 200.0):
+            found = restarted(found)
+            assert found.begins(came_s + after_s, 0.5, WAKE_S) == appointment(), (late_s, after_s)
+        for after_s in (BEGIN_S, BEGIN_S + 60, HOUR_S):
+            found = restarted(found)
+            assert found.begins(came_s + after_s, 0.5, WAKE_S) is None, (late_s, after_s)
+    missed = restarted(known())
+    assert missed.begins(DUE_S + HOUR_S, 1.0, WAKE_S) == appointment(), "it slept through it"
+
+
 def test_what_makes_no_sense_is_nothing_known() -> None:
-    for saved in (None, 1, [1], [["x"]], [["soon", "x"]], {"a": 1}):
+    for saved in (None, 1, [1], [["x"]], [["soon", "x"]], [[1.0, "x", "y"]], {"a": 1}):
         found = Appointments(Settings(), UTC)
         found.load(saved)
         assert names(found) == [], saved

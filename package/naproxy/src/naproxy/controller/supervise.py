@@ -296,7 +296,10 @@ class Supervisor:
             self._runner.wake(WAKE_REQUEST)
 
     def _save(self) -> None:
-        self._journal.save(self._arming_key, self.arming.dump() | {"running": self.running})
+        # A server whose failed wake is forgotten would be put to sleep again.
+        vital = self.arming.tripped is not None
+        kept = self.arming.dump() | {"running": self.running}
+        self._journal.save(self._arming_key, kept, vital=vital)
 
 
 def _of_now(report: dict[str, Any]) -> dict[str, Any]:

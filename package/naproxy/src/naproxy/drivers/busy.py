@@ -7,7 +7,7 @@ not know one. Here those that are known become reasons.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from naproxy.core.reason import Reason, own_words, together
@@ -89,21 +89,28 @@ _SYSTEMCTL: Final[tuple[tuple[str, _Made], ...]] = (
 
 def reason(line: str) -> Reason:
     """Return what one line says; what is not known stays as it came."""
+    return known(line) or own_words(line)
+
+
+def known(line: str) -> Reason | None:
+    """Return what one line says; None if it is not one that these programs print."""
     for pattern, made in _LINES:
         if found := re.fullmatch(pattern, line, re.ASCII):
             return made(*found.groups())
-    return own_words(line)
+    return None
 
 
-def printed(said: str, login: str) -> Reason:
+def printed(said: str, login: str, lines: Sequence[str] = ()) -> Reason:
     """Return what a program printed that was to put the server to sleep, all in one line.
 
     `login` is the box's user there: a script from an earlier version has systemctl count its login.
+    `lines`: what systemctl may have said among other things; empty: what was `said`.
     """
     found = [
         made(*each.groups())
         for pattern, made in _SYSTEMCTL
-        for each in re.finditer(pattern, said, re.ASCII)
+        for line in lines or [said]
+        for each in re.finditer(pattern, line, re.ASCII)
     ]
     own = Reason("sleep.busy_user", user=login, place=_SSHD)
     found = [Reason("sleep.counts_box") if each == own else each for each in found]

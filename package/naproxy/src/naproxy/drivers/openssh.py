@@ -5,6 +5,7 @@ The host key is pinned beforehand (`naproxy key pin`): nothing is asked, nothing
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,11 @@ is_ssh_path: Final = fits(r"/[^'\"\\%$\x80-\xa0\u2028\u2029]*", Reason("config.s
 (ssh_config(5), TOKENS and ENVIRONMENT VARIABLES)."""
 
 
+_MOST_BYTES: Final = 8192
+_NOISE: Final = re.compile(
+    r"setlocale|cannot change locale|^perl: warning:|^\t(LANGUAGE|LC_\w+|LANG) = "
+    r"|^ {4}are supported and installed on your system|^locale: Cannot set"
+)
 _LEAST_ALIVE_S: Final = 3
 _LEAST_CONNECT_S: Final = 5
 
@@ -61,11 +67,26 @@ class Session:
 
     ended: program.Ended
     log: str
+    lines: tuple[str, ...] = ()
+    """What the command printed to both outputs."""
 
     @property
     def let_in(self) -> bool:
         """Whether the login succeeded."""
         return "Authenticated to" in self.log
+
+
+def session(done: Printed, log: str) -> Session:
+    """Return how a session ended: in the words of its standard output, or else of the other.
+
+    What shells and libraries complain of on a server without its locale is left out.
+    """
+    lines, complaints = (
+        [line for line in each.decode(errors="replace").splitlines() if not _NOISE.search(line)]
+        for each in (done.output, done.complaint)
+    )
+    said = program.words("\n".join(lines)) or program.words("\n".join(complaints))
+    return Session(program.Ended(done.code, said), log, (*lines, *complaints))
 
 
 class Ssh:
@@ -109,9 +130,11 @@ class Ssh:
             "ServerAliveCountMax": str(max(_LEAST_ALIVE_S, int(timeout_s / 2))),
             "ControlPath": "none",
             "ClearAllForwardings": "yes",
+            # At a higher level ssh prints the server's banner among what the command prints.
+            "LogLevel": "ERROR",
             # Says when it is authenticated: from then on an end of the connection is
             # the server's falling asleep, before that it is a failure.
-            "LogLevel": "VERBOSE",
+            "LogVerbose": "*:ssh_userauth2():*,*:channel_input_open_failure():*",
         }
         chosen = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
         return [
@@ -130,12 +153,7 @@ class Ssh:
         self._look_at_files()
         with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
             argv = self._command(log.name, timeout_s, command)
-            try:
-                done = await program.printed(argv, timeout_s, {}, most_bytes)
-            except OSError as error:
-                why = error.strerror
-                raise WrongError("driver.cannot_run", program=argv[0], why=why) from None
-            return done, Path(log.name).read_text(errors="replace")
+            return await self._printed(argv, timeout_s, log.name, most_bytes)
 
     async def look(self, timeout_s: float) -> Session:
         """Log in and run nothing, not even a forced command; WrongError as above.
@@ -150,8 +168,16 @@ class Ssh:
         self._look_at_files()
         with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
             argv = self._command(log.name, timeout_s, *command, before=before)
-            ended = await program.run(argv, timeout_s)
-            return Session(ended, Path(log.name).read_text(errors="replace"))
+            return session(*await self._printed(argv, timeout_s, log.name, _MOST_BYTES))
+
+    async def _printed(
+        self, argv: list[str], timeout_s: float, log: str, most_bytes: int
+    ) -> tuple[Printed, str]:
+        try:
+            done = await program.printed(argv, timeout_s, {}, most_bytes)
+        except OSError as error:
+            raise WrongError("driver.cannot_run", program=argv[0], why=error.strerror) from None
+        return done, Path(log).read_text(errors="replace")
 
     def failure(self, log: str) -> Reason:
         """Say why nobody was let in."""

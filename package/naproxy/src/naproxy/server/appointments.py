@@ -44,6 +44,8 @@ class Appointments:
     def __init__(self, settings: Settings, where: tzinfo) -> None:
         """None is known."""
         self._next: list[Appointment] = []
+        self._begun: dict[Appointment, float] = {}
+        """When the server was first seen awake after each."""
         self.configure(settings, where)
 
     def configure(self, settings: Settings, where: tzinfo) -> None:
@@ -54,7 +56,11 @@ class Appointments:
         self._ignore = [each for each in settings.ignore_timers if not each.startswith("!")]
         self._keep = [each[1:] for each in settings.ignore_timers if each.startswith("!")]
         self._quiet = Calendar([span(text) for text in settings.quiet], (), where)
-        self._next = [each for each in self._next if not self._ignored(each.name)]
+        self._take(each for each in self._next if not self._ignored(each.name))
+
+    def _take(self, kept: Iterable[Appointment]) -> None:
+        self._next = list(kept)[:_MOST_KEPT]
+        self._begun = {each: t_s for each, t_s in self._begun.items() if each in self._next}
 
     def _ignored(self, name: str) -> bool:
         return any(fnmatchcase(name, each) for each in self._ignore)
@@ -71,7 +77,7 @@ class Appointments:
         """
         matter = (Appointment(now_s + job.in_s, job.name) for job in jobs if self._matters(job))
         kept = sorted((each for each in matter if not self._quiet.now(each.t_s)), key=_when)
-        self._next = kept[:_MOST_KEPT]
+        self._take(kept)
 
     def next(self, now_s: float) -> list[Appointment]:
         """Return those that are not over, the next one first."""
@@ -94,13 +100,18 @@ class Appointments:
     def begins(self, now_s: float, awake_s: float, wake_s: float) -> Reason | None:
         """Say for which one it stays awake: one that is soon, or had no moment to begin yet.
 
-        One that it slept through begins when it wakes.
+        One that it slept through begins when it wakes. After a restart of the controller `awake_s`
+        is short again, so when each began is kept.
         """
-        if soon := self.soon(now_s, wake_s):
-            return soon
         woke_s = now_s - awake_s
         for each in self._next:
-            if woke_s - LONGEST_S < each.t_s <= woke_s and awake_s < BEGIN_S:
+            if each.t_s <= now_s:
+                self._begun.setdefault(each, max(each.t_s, woke_s))
+        if soon := self.soon(now_s, wake_s):
+            return soon
+        for each, begun_s in self._begun.items():
+            # The clock may have been set back.
+            if woke_s - LONGEST_S < each.t_s and abs(now_s - begun_s) < BEGIN_S:
                 return _reason(each)
         return None
 
@@ -118,14 +129,22 @@ class Appointments:
 
     def dump(self) -> list[list[Any]]:
         """Return what is kept over a restart, as JSON."""
-        return [[each.t_s, each.name] for each in self._next]
+        return [
+            [each.t_s, each.name, *([self._begun[each]] if each in self._begun else [])]
+            for each in self._next
+        ]
 
     def load(self, saved: Any) -> None:
         """Take up what `dump` returned; what does not fit counts as nothing known."""
         try:
-            self._next = [Appointment(float(t_s), str(name)) for t_s, name in saved][:_MOST_KEPT]
+            found = [
+                (Appointment(float(t_s), str(name)), [float(each) for each in begun[:1]])
+                for t_s, name, *begun in saved
+            ]
         except (TypeError, ValueError):
             return
+        self._begun = {each: begun[0] for each, begun in found if begun}
+        self._take(each for each, _ in found)
 
 
 def _reason(found: Appointment) -> Reason:

@@ -16,10 +16,11 @@ from typing import Any, ClassVar, Final
 from naproxy.core import office_time
 from naproxy.core.findings import NotSeen, Problem, let_in
 from naproxy.core.hours import zone
-from naproxy.core.processes import Ended, words
+from naproxy.core.processes import words
 from naproxy.core.reason import Reason, WrongError, own_words, stored_reason
 from naproxy.core.schema import option
-from naproxy.drivers import Target, busy, checks
+from naproxy.drivers import Target, busy, checks, openssh
+from naproxy.drivers.busy import known
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
 from naproxy.drivers.sleep import (
     THE_SERVER,
@@ -88,8 +89,10 @@ class Driver(SleepDriver[Settings]):
         except WrongError as error:
             return SleepResult(Answer.FAILED, error.reason)
         text = said.output.decode(errors="replace")
+        # What the server prints at each login comes before.
+        text = text[max(0, f"\n{text}".find(f"\n{jobs.FIRST_LINE}\n")) :]
         if not text.startswith(jobs.FIRST_LINE):
-            return self._answer(Session(Ended(said.code, words(said.output + said.complaint)), log))
+            return self._answer(openssh.session(said, log))
         text, listens = _apart(text)
         try:
             self.listening = None if listens is None else services.parse(listens)
@@ -123,13 +126,13 @@ class Driver(SleepDriver[Settings]):
         return " ".join([self._settings.command, *watch, *words])
 
     def _answer(self, session: Session) -> SleepResult:
-        code = session.ended.code
-        if code == _REFUSED and (past := _around(session.ended.said)):
+        code, said = session.ended.code, _told(session)
+        if code == _REFUSED and (past := _around(said)):
             why = Reason("server.around_now", port=past.port, number=past.number)
             refused = Reason("sleep.refused", who=THE_SERVER, words=why)
             return SleepResult(Answer.REFUSED, refused, past)
-        if code == _REFUSED and session.ended.said:
-            why = busy.printed(session.ended.said, self._settings.user)
+        if code == _REFUSED and said:
+            why = busy.printed(said, self._settings.user, session.lines)
             return SleepResult(Answer.REFUSED, Reason("sleep.refused", who=THE_SERVER, words=why))
         if code is not None and 0 <= code < _CONNECTION_ENDED:
             return by_exit_status(session.ended, THE_SERVER)
@@ -144,6 +147,12 @@ def _apart(text: str) -> tuple[str, str | None]:
     listens = [line for line in lines if line.partition(" ")[0] == _LISTENS]
     rest = [line for line in lines if line.partition(" ")[0] != _LISTENS]
     return "\n".join(rest), " ".join(line[len(_LISTENS) :] for line in listens) if listens else None
+
+
+def _told(session: Session) -> str:
+    """Return why it refuses, without what the server prints at each login, if that is clear."""
+    lines = [line for line in map(words, session.lines) if _AROUND.fullmatch(line) or known(line)]
+    return lines[0] if len(lines) == 1 else session.ended.said
 
 
 def _around(said: str) -> Past | None:

@@ -24,6 +24,10 @@ from naproxy.server.stages import Stage
 
 MOST_ROWS: Final = 1000
 DECISIONS_DAYS: Final = 30
+_SAVE: Final = (
+    "INSERT INTO saved (key, value) VALUES (?, ?)"
+    " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
 _BY_TIME: Final = ("transitions", "wakes")
 """What has an index by time, and is kept for longer."""
 
@@ -50,6 +54,8 @@ class Journal:
         self._deciding: dict[str, _Decision] = {}
         self._decided: dict[str, _Gist] = {}
         self._slept: Counter[str] = Counter()
+        self._vital: dict[str, str] = {}
+        """What must be kept and could not be yet."""
 
     @property
     def error(self) -> str | None:
@@ -144,13 +150,18 @@ class Journal:
         row = done.fetchone() if done else None
         return State[row[0].upper()] if row and row[0].upper() in State.__members__ else State(0)
 
-    def save(self, key: str, value: Any) -> None:
-        """Keep a JSON value over restarts."""
-        self.store.execute(
-            "INSERT INTO saved (key, value) VALUES (?, ?)"
-            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            *(key, json.dumps(value)),
-        )
+    def save(self, key: str, value: Any, *, vital: bool = False) -> None:
+        """Keep a JSON value over restarts; a `vital` one even if the disk is full."""
+        text = json.dumps(value)
+        self._vital.pop(key, None)
+        if vital:
+            self._vital[key] = text
+        else:
+            self.store.execute(_SAVE, key, text)
+        # One that could not be kept is tried again with each of the others.
+        for each, kept in list(self._vital.items()):
+            if self.store.execute_at_last(_SAVE, each, kept):
+                del self._vital[each]
 
     def saved(self, key: str) -> dict[str, Any]:
         """Return what `save` kept, an empty object if there is none or it is no object."""

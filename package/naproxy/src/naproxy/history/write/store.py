@@ -11,7 +11,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,9 @@ from naproxy.history.tables import FILE, AnotherGenerationError, prepare
 from naproxy.shm.page import give_to_group
 
 _LOG: Final = logging.getLogger(__name__)
+_ROOM: Final = "history.room"
+_ROOM_BYTES: Final = 1 << 18
+"""A statement writes a few pages of 4 KiB to the side file."""
 _MOST_LOG_PAGES: Final = 16384
 """The side file is worked off earlier than `sync` does it only when it is this long."""
 
@@ -36,7 +39,9 @@ class Store:
         self._clock = clock
         self._group = group
         self._on_disk = True
+        self._room = data_dir / _ROOM
         self._db = self._open_or_begin()
+        self._take_room()
 
     def _open_or_begin(self) -> sqlite3.Connection:
         try:
@@ -78,6 +83,31 @@ class Store:
             return None
         self.error = None
         return done
+
+    def execute_at_last(self, sql: str, *values: object) -> bool:
+        """Carry out a statement that a full disk must not lose; return whether it was done."""
+        done = self.execute(sql, *values)
+        if done is None and self._on_disk:
+            with suppress(OSError):
+                self._room.unlink()
+            done = self.execute(sql, *values)
+            self._take_room()
+        return done is not None
+
+    def _take_room(self) -> None:
+        """Keep some of the disk for `execute_at_last`."""
+        try:
+            if not self._on_disk or self._room.exists():
+                return
+            file = os.open(self._room, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(file, 0, _ROOM_BYTES)
+            finally:
+                os.close(file)
+        except OSError:
+            # There is none left: what was allocated of it goes to others.
+            with suppress(OSError):
+                self._room.unlink()
 
     def batch(self, work: Callable[[sqlite3.Connection], None]) -> bool:
         """Do `work` in one transaction, all of it or nothing; returns whether it was done."""
