@@ -5,6 +5,7 @@ import pytest
 from naproxy.core.reason import Reason, own_words, together
 from naproxy.core.state import State
 from naproxy.server.commissioning import (
+    BUSY_S,
     EVERY_S,
     PREPARE_S,
     Cancel,
@@ -271,6 +272,36 @@ def test_what_speaks_against_a_sleep_is_waited_for_and_told() -> None:
     assert office.status()["reason"] == CONNECTIONS.plain()
     office.inhibitors = ()
     assert office.play(1000).commissioning.phase is Phase.PASSED
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        Reason("sleep.busy_load", load="4.20", limit="1.0"),
+        Reason("sleep.busy_packages", file="/var/lib/dpkg/lock"),
+    ],
+)
+def test_a_server_that_is_busy_after_an_installation_is_waited_for(busy: Reason) -> None:
+    refused = Reason("sleep.refused", who=Reason("sleep.the_server"), words=busy)
+
+    def refuse(office: Office, seconds: float) -> None:
+        end_s = office.now_s + seconds
+        while office.now_s < end_s and not office.commissioning.ended:
+            office.to(Phase.FALLING)
+            office.play(0.1)
+            office.enter(State.AWAKE, refused)
+            office._due_s = -1.0
+            assert office.status()["reason"] == refused.plain()
+            office.play(EVERY_S)
+
+    office = Office()
+    refuse(office, PREPARE_S + 60)
+    assert office.play(1000).commissioning.phase is Phase.PASSED
+    office = Office()
+    refuse(office, BUSY_S - 20)
+    office.inhibitors = (refused,)
+    office.play(60)
+    assert_failed(office, 1, Reason("server.cannot_sleep", why=refused), disproved=False)
 
 
 def test_what_speaks_against_a_sleep_for_long_ends_it_with_the_reason() -> None:

@@ -165,6 +165,25 @@ def test_what_runs_every_hour_is_told_apart() -> None:
         assert job.often is expected, when
 
 
+def test_a_job_of_several_lines_is_often_if_no_gap_of_its_day_exceeds_an_hour() -> None:
+    for lines, often in (
+        (("0 0-11 * * * root x", "30 12-23 * * * root x"), False),  # 11:00 to 12:30
+        (("0 0-12 * * * root x", "30 12-23 * * * root x"), True),
+        (("0 */2 * * * root x", "0 1-23/2 * * * root x"), True),
+        (("0 */2 * * * root x", "0 1-23/2 * * * root y"), False),
+        (("0 * * * mon-fri root x", "0 * * * sat,sun root x"), False),
+    ):
+        jobs = told("crontab /etc/cron.d/x", *(f"|{line}" for line in lines))
+        assert {each.often for each in jobs} == {often}, lines
+
+
+def test_a_nightly_line_is_not_hidden_by_an_hourly_one_of_the_same_file() -> None:
+    for file, user in (("/etc/cron.d/x", "root "), ("/var/spool/cron/crontabs/max.muster", "")):
+        lines = (f"|7 * * * * {user}/opt/x --look", f"|0,30 3 * * * {user}/opt/x --copy")
+        (job,) = told(f"crontab {file}", *lines)
+        assert not job.often, file
+
+
 # --------------------------------------------------------------------------- timers
 
 # What systemctl of Debian 12 (systemd 252) printed in a virtual machine, at one moment.

@@ -30,6 +30,12 @@ EVERY_S: Final = 0.1
 PREPARE_S: Final = 300.0
 """So long it may take until the server is awake and nothing speaks against a sleep."""
 
+BUSY_S: Final = 900.0
+"""So long it may take if the server itself is busy, as after an installation."""
+_BUSY: Final = frozenset({"sleep.busy_load", "sleep.busy_packages", "sleep.busy_running"})
+"""Refusals of the server that end by themselves."""
+_BUSY_AGAIN_S: Final = 10.0
+
 AGAIN_S: Final = 1.0
 DISTURBED_MOST: Final = 3
 GAP_MOST_S: Final = 5.0
@@ -289,7 +295,7 @@ class Commissioning:
         return []
 
     def _prepare(self, now_s: float, passed_s: float) -> list[Order]:
-        if passed_s >= PREPARE_S:
+        if passed_s >= (BUSY_S if _busy(self._refusals) else PREPARE_S):
             why = self._refusals or Reason("server.not_awake")
             return self._fail(now_s, Reason("server.cannot_sleep", why=why))
         if now_s < self._ask_s:
@@ -305,6 +311,12 @@ class Commissioning:
 
     def _disturb(self, now_s: float, reason: Reason) -> list[Order]:
         """Begin the cycle again: it did not fall asleep, or did not stay so."""
+        if self.phase is Phase.FALLING and _busy(reason):
+            # It refused before it slept, so nothing was disturbed.
+            self._refusals = reason
+            self._go(Phase.PREPARING, self._since_s)
+            self._ask_s = now_s + _BUSY_AGAIN_S
+            return []
         self._disturbed += 1
         self._refusals = reason
         if self._disturbed >= DISTURBED_MOST:
@@ -376,6 +388,11 @@ class Commissioning:
 
 def _plain(cycle: Cycle) -> dict[str, Any]:
     return asdict(cycle) | {"stages": stages.plain(cycle.stages)}
+
+
+def _busy(why: Reason | None) -> bool:
+    """Is it that the server is busy?"""
+    return why is not None and not _BUSY.isdisjoint(why.codes())
 
 
 def _known(value: float) -> float | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from fnmatch import fnmatchcase
+from operator import sub
 from typing import Final
 
 FIRST_LINE: Final = "naproxy-appointments 1"
@@ -145,11 +146,13 @@ class _Entry:
     command: str
 
     @property
-    def every_hour(self) -> bool:
-        """Whether it runs in each hour of each day: two runs at night are not often."""
+    def daily(self) -> set[int]:
+        """When it runs on each day, in minutes; empty: not on each day."""
         full = (len(self.days) == 31, len(self.weekdays) == 7)
         every_day = any(full) if self.either else all(full)
-        return every_day and len(self.months) == 12 and len(self.hours) == 24
+        if not every_day or len(self.months) < 12:
+            return set()
+        return {60 * hour + minute for hour in self.hours for minute in self.minutes}
 
     def on(self, day: datetime) -> bool:
         if day.month not in self.months:
@@ -237,9 +240,10 @@ class _Lines:
         """Return what they tell."""
         found = [*self._by_timer(now_s), *self._by_cron(now_s)]
         first: dict[str, Job] = {}
-        for job in sorted(found, key=lambda one: one.in_s):
+        # A nightly line is not hidden by an hourly one of the same file.
+        for job in sorted(found, key=lambda one: (one.often, one.in_s)):
             first.setdefault(job.name, job)
-        return list(first.values())
+        return sorted(first.values(), key=lambda one: one.in_s)
 
     def _by_timer(self, now_s: float) -> Iterator[Job]:
         for row in self._timers:
@@ -251,14 +255,18 @@ class _Lines:
                 yield Job(_short(name), next_s - now_s, 0 < next_s - last_s <= OFTEN_S)
 
     def _by_cron(self, now_s: float) -> Iterator[Job]:
+        daily: dict[tuple[str, str], set[int]] = {}
+        for entry in self._entries:
+            daily.setdefault((entry.name, entry.command), set()).update(entry.daily)
         for entry in self._entries:
             if self._anacron and "anacron" in entry.command:
                 continue  # it does this when it likes, and later if that was missed
             next_s = next(entry.after(now_s, self._zone), None)
             if next_s is None or next_s - now_s > AHEAD_S:
                 continue
+            often = _is_often(daily[entry.name, entry.command])
             for name in self._names(entry):
-                yield Job(_short(name), next_s - now_s, entry.every_hour)
+                yield Job(_short(name), next_s - now_s, often)
 
     def _names(self, entry: _Entry) -> list[str]:
         """Return what it is called; one that starts a whole folder is what lies in there."""
@@ -266,6 +274,16 @@ class _Lines:
             if re.search(rf"run-parts\b.*{re.escape(folder)}(?![\w./-])", entry.command):
                 return [f"{folder.rpartition('/')[2]}/{name}" for name in names]
         return [entry.name]
+
+
+def _is_often(daily: set[int]) -> bool:
+    """Whether no gap of the day is longer than an hour: two runs at night are not often."""
+    if not daily:
+        return False
+    times = sorted(daily)
+    following = [*times[1:], times[0] + 24 * 60]
+    gap_min: int = max(map(sub, following, times))
+    return 60 * gap_min <= OFTEN_S
 
 
 def _s(us: object) -> float:
