@@ -14,6 +14,7 @@ from naproxy.server.commissioning import (
     Drawn,
     Entered,
     Event,
+    Given,
     Inhibited,
     Order,
     Passed,
@@ -44,6 +45,9 @@ class Office:
         self.commissioning = Commissioning(plan, self.now_s, state)
         self.orders: list[Order] = []
         self.fall_s = FALL_S
+        self.asked_s = 0.0
+        self.login_s: float | None = None
+        self._given_s = -1.0
         self.inhibitors: tuple[Reason, ...] = ()
         self.wakes = True
         self.meter: Callable[[float], float | None] | None = lambda power_w: power_w
@@ -67,7 +71,8 @@ class Office:
             elif order is Order.SLEEP:
                 self.enter(State.FALLING_ASLEEP, TESTED)
                 self.send(Commanded())
-                self._due_s = self.now_s + self.fall_s
+                self._due_s = self.now_s + self.fall_s + self.asked_s + (self.login_s or 0.0)
+                self._given_s = self.now_s + self.asked_s
             elif self.state is State.ASLEEP:
                 self.wake()
 
@@ -84,6 +89,9 @@ class Office:
         while self.now_s < end_s and not self.commissioning.ended:
             self.now_s += self.STEP_S
             self._energy_j += self.power_w() * self.STEP_S
+            if 0 < self._given_s <= self.now_s:
+                self._given_s = -1.0
+                self.send(Given(self.login_s))
             if 0 < self._due_s <= self.now_s:
                 self._due_s = -1.0
                 self._due()
@@ -147,6 +155,19 @@ def test_times_and_mean_power_of_each_cycle_are_measured(passed: Office) -> None
         assert cycle.rose_ping_s == pytest.approx(RISE_S, abs=EVERY_S + 0.02)
         assert cycle.awake_w == pytest.approx(ON_W, rel=0.05)
         assert cycle.asleep_w == pytest.approx(OFF_W, rel=0.1)
+
+
+def test_what_a_login_takes_is_taken_off_the_time_to_fall_asleep(passed: Office) -> None:
+    assert all(cycle.fell_net_s is None for cycle in passed.commissioning.cycles)
+    assert "fell_net_s" not in passed.status()["times"]  # type: ignore[operator]
+    office = Office()
+    office.asked_s, office.login_s = 0.7, 0.5
+    office.play(1000)
+    for cycle in office.commissioning.cycles:
+        assert cycle.fell_ping_s == pytest.approx(0.7 + 0.5 + FALL_S, abs=EVERY_S + 0.04)
+        assert cycle.fell_net_s == pytest.approx(FALL_S, abs=EVERY_S + 0.04)
+    times = office.status()["times"]
+    assert times["fell_net_s"]["p50"] == pytest.approx(FALL_S, abs=0.2)  # type: ignore[index]
 
 
 def test_the_whiles_differ_so_that_watts_and_joules_can_be_told_apart(passed: Office) -> None:

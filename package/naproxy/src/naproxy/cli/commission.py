@@ -235,6 +235,7 @@ def _power(cycle: Mapping[str, Any]) -> str:
 
 _TIMES: Final = (
     ("fell_ping_s", "to fall asleep, by ping"),
+    ("fell_net_s", "  less a login's own time"),
     ("fell_s", "to fall asleep, by the probe"),
     ("rose_ping_s", "to wake, by ping"),
     ("rose_s", "to wake, by the probe"),

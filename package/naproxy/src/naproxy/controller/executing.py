@@ -27,7 +27,7 @@ from naproxy.drivers import sleep, wake
 from naproxy.drivers.sleep import Counted, SleepDriver, SleepResult
 from naproxy.drivers.wake import WakeDriver
 from naproxy.server.appointments import Appointments
-from naproxy.server.commissioning import EVERY_S, Commanded
+from naproxy.server.commissioning import EVERY_S, Commanded, Given
 from naproxy.server.commissioning import Event as Watched
 from naproxy.server.ladder import Ladder
 from naproxy.server.machine import LEARN_MOST_S, SETTLE_S, Machine, Times
@@ -323,7 +323,9 @@ class Executor:
         if not self._tells:
             # It may take the question for the order, as an older script does.
             self.step(SleepOrdered())
+        began_s = time.monotonic()
         asked = await self._sleeper.asked()
+        login_s = None if asked is None else time.monotonic() - began_s
         self._tells = isinstance(asked, list)
         if isinstance(asked, SleepResult):
             if asked.answer is SleepAnswer.ACCEPTED:
@@ -337,6 +339,7 @@ class Executor:
             return SleepResult(SleepAnswer.REFUSED, soon)
         alarm_s = None if asked is None else self.appointments.alarm_s(now_s, wake_s)
         self.step(SleepOrdered())
+        self._supervisor.send(Given(login_s))
         return await self._sleeper.sleep(alarm_s)
 
     def _listens(self) -> Reason | None:

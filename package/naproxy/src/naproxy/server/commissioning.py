@@ -44,6 +44,7 @@ GAP_MOST_S: Final = 5.0
 _WHILES: Final = ((1, 1), (5, 1), (1, 5), (5, 5), (3, 3))
 """Awake and asleep, in units of the plan's shortest, in turn."""
 
+_BY_PING: Final = ("fell_ping_s", "fell_net_s", "rose_ping_s")
 _SHARES: Final = {"p50": 0.5, "p95": 0.95, "worst": 1.0}
 
 
@@ -94,6 +95,17 @@ class Commanded:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """After the questions before it, the command is on its way now; `login_s` is how long one took.
+
+    The question is a login that orders nothing (thesis, section 4.3.2: ssh with a null command).
+    None: the way to sleep asks nothing.
+    """
+
+    login_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Inhibited:
     """The sleep that was asked for may not be, for these reasons."""
 
@@ -117,7 +129,7 @@ class Cancel:
     """A person has had enough; the server ends awake."""
 
 
-Event = Entered | Commanded | Inhibited | Pinged | Drawn | Passed | Cancel
+Event = Entered | Commanded | Given | Inhibited | Pinged | Drawn | Passed | Cancel
 
 
 class Order(Enum):
@@ -132,8 +144,10 @@ class Cycle:
     """One cycle that ended with a server that was up again.
 
     `fell_s` and `rose_s` are by the readiness probe, `fell_ping_s` and `rose_ping_s` by ping
-    (None where it tells nothing). `on_s` is from the wake, `off_s` from the command to sleep
-    until the wake. Powers are means over the time in that state, `energy_j` is the cycle's.
+    (None where it tells nothing). `fell_net_s` is by ping from when the command itself was given,
+    less what a login takes that orders nothing; None where that is not known. `on_s` is from the
+    wake, `off_s` from the command to sleep until the wake. Powers are means over the time in that
+    state, `energy_j` is the cycle's.
     """
 
     number: int
@@ -148,6 +162,7 @@ class Cycle:
     asleep_w: float | None
     stages: tuple[Stage, ...] = ()
     """Where the seconds of its wake went."""
+    fell_net_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -155,6 +170,8 @@ class _Draft:
     """A cycle under way; times are monotonic seconds."""
 
     command_s: float = math.nan
+    given_s: float = math.nan
+    login_s: float = math.nan
     wake_s: float = math.nan
     up_s: float = math.nan
     fell_s: float = math.nan
@@ -208,6 +225,8 @@ class Commissioning:
                 return self._entered(now_s, event)
             case Commanded() if self.phase is Phase.FALLING:
                 self._draft = _Draft(command_s=now_s, metered_s=now_s)
+            case Given(login_s) if self.phase is Phase.FALLING and login_s is not None:
+                self._draft.given_s, self._draft.login_s = now_s, login_s
             case Inhibited(reasons) if self.phase is Phase.FALLING:
                 self._refusals = together(*reasons)
                 self._go(Phase.PREPARING, self._since_s)
@@ -345,6 +364,7 @@ class Commissioning:
     def _complete(self, now_s: float) -> None:
         draft = self._draft
         by_ping = not self._firmware
+        net_s = draft.last_ping_s - draft.given_s - draft.login_s
         self.cycles.append(
             Cycle(
                 number=len(self.cycles) + 1,
@@ -358,6 +378,7 @@ class Commissioning:
                 awake_w=_mean(draft.watts.get(Phase.AWAKE)),
                 asleep_w=_mean(draft.watts.get(Phase.ASLEEP)),
                 stages=draft.stages,
+                fell_net_s=_known(net_s) if by_ping else None,
             )
         )
         self._disturbed = 0
@@ -406,7 +427,7 @@ def _mean(values: list[float] | None) -> float | None:
 def results(cycles: Sequence[Cycle], *, by_ping: bool = True) -> dict[str, Any]:
     """Return percentiles of the times (s) and the fit of power; `no_fit`: why there is none."""
     times = {}
-    for name in ("fell_s", "rose_s", *(("fell_ping_s", "rose_ping_s") if by_ping else ())):
+    for name in ("fell_s", "rose_s", *(_BY_PING if by_ping else ())):
         values = [v for v in (getattr(cycle, name) for cycle in cycles) if v is not None]
         if values:
             times[name] = {at: percentile(values, share) for at, share in _SHARES.items()}
