@@ -1,11 +1,15 @@
-"""One table like the thesis' table 4.3, and pictures like its figures 4.10 and 4.11."""
+"""Tables like the thesis' table 4.3 of its five configurations, and its figures 4.10 and 4.11."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from naproxy.core.energy import Power
 from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart
+from naproxy.lab.papers.numbers import caption
+from naproxy.lab.replay.replay_report import delays
+from naproxy.lab.replay.virtual import THESIS, Found, rows
 
 _POINTS = 400
 _FASTEST_S = 1e-4
@@ -55,6 +59,61 @@ def _rows(results: Sequence[Mapping[str, Any]], malformed: int) -> Iterator[tupl
     yield "saving with the box counted", [f"{share:.1%}" for share in net]
 
 
+def beside(found: Sequence[Found]) -> str:
+    """Return the 17 rows of table 4.3: each configuration's figure, and the thesis' below it."""
+    names = [name for name, _ in rows(found[0])]
+    cells = [dict(rows(each)) for each in found]
+    lines = [("", [each.configuration.short for each in found])]
+    for name in names:
+        lines.append((name, [_cell(each[name]) for each in cells]))
+        lines.append(("    the thesis", [_cell(cell) for cell in THESIS[name]]))
+    power = Power()
+    lines.append(("saving with the box counted", [f"{e.net_saving(power):.1%}" for e in found]))
+    lines.append(("    the thesis, about", ["0%", "-", "-", "25%", "25%"]))
+    return "\n".join(
+        f"{name:<{_NAME_W}}" + "".join(f"{cell:>{_CELL_W}}" for cell in row) for name, row in lines
+    )
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def found_result(found: Found) -> dict[str, Any]:
+    """Return a pass in virtual time as a result of the office has it, as far as it goes."""
+    power = Power()
+    on_s = found.span_s - found.off_s
+    energy = {
+        "switches": found.switches,
+        "off_s": found.off_s,
+        "on_j": on_s * power.on_w,
+        "off_j": found.off_s * power.off_w,
+        "switch_j": found.switches * power.switch_j,
+        "server_j": found.server_j(power),
+        "always_on_j": found.span_s * power.on_w,
+    }
+    counts: dict[str, Any] = {
+        "requests": found.requests,
+        "served_by_backend": found.by_server,
+        "served_by_cache": found.by_cache,
+        "status": {str(status): n for status, n in found.status.items()},
+        "crawler_503": found.robots,
+        "waiting_pages": {"shown": found.surveys, "returned": sum(found.replayed.values())},
+        "held": len(found.waits_s),
+        "delays": {"served": delays(found.delays_s()), "by_class": {}},
+    }
+    return {
+        "name": found.configuration.name,
+        "short": found.configuration.short,
+        "seen": counts,
+        "sent_twice": 0,
+        "energy": energy,
+        "proxy_j": found.proxy_j(power),
+    }
+
+
 def _at(found: Any, path: Sequence[str]) -> float:
     for key in path:
         found = found.get(key, {})
@@ -66,7 +125,10 @@ def _number(value: float, digits: int) -> str:
 
 
 def draw(
-    results: Sequence[Mapping[str, Any]], delays_s: Sequence[Sequence[float]], to: Path
+    results: Sequence[Mapping[str, Any]],
+    delays_s: Sequence[Sequence[float]],
+    to: Path,
+    prefix: str = "",
 ) -> None:
     """Write energy.svg and delays.svg; `delays_s` are each configuration's, in any order."""
     parts = ("on_j", "off_j", "switch_j")
@@ -80,9 +142,9 @@ def draw(
         f"{result['name']} {result['energy']['server_j'] + result['proxy_j']:.0f} J"
         for result in results
     )
-    (to / "energy.svg").write_text(
+    (to / f"{prefix}energy.svg").write_text(
         bar_chart(
-            "Energy by configuration",
+            caption("4.10"),
             f"Model of the thesis' table 4.2 over observed transitions: {totals}.",
             [result["short"] for result in results],
             series,
@@ -95,12 +157,12 @@ def draw(
         for result, values in zip(results, delays_s, strict=True)
     ]
     slowest = ", ".join(
-        f"{result['name']} {_at(result, ('seen', 'delays', 'all', 'max_s')):.2f} s"
+        f"{result['name']} {_at(result, ('seen', 'delays', 'served', 'max_s')):.2f} s"
         for result in results
     )
-    (to / "delays.svg").write_text(
+    (to / f"{prefix}delays.svg").write_text(
         line_chart(
-            "Delay distribution by configuration",
+            caption("4.11"),
             f"Share of the requests served that had waited so long. The longest: {slowest}.",
             lines,
             x_label="delay at most, s",

@@ -2,9 +2,11 @@ import argparse
 import gzip
 import json
 import random
+import re
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
+from html import unescape
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -15,6 +17,7 @@ from naproxy.cli import __main__ as cli
 from naproxy.lab.estimate import estimate
 from naproxy.lab.estimate.lineup import POLICIES, Choice, Promise, Row, Server, compare
 from naproxy.lab.estimate.verdict import NO_VERDICT
+from naproxy.lab.papers.numbers import FIGURES
 
 START_S = 1_700_438_400  # a Monday
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.0.0"
@@ -262,6 +265,9 @@ def test_bad_input_is_named(log: str) -> None:
                 estimated(log, f"{option}={value}")
 
 
+THESIS_FIGURES = ("4.2", "4.3", "4.4", "4.5", "4.6", "4.8", "4.9")
+
+
 class Pictures(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
@@ -281,11 +287,14 @@ class Pictures(HTMLParser):
 def test_the_report_stands_alone_and_has_the_figures(told: Told) -> None:
     pictures = Pictures()
     pictures.feed(told.html)
-    assert pictures.tags.count("svg") == 6
+    assert pictures.tags.count("svg") == len(THESIS_FIGURES) + 3
     assert not pictures.links
     assert "script" not in pictures.tags
     assert len(pictures.ids) == len(set(pictures.ids))
-    assert all(f"Figure 4.{n}" in told.html for n in range(4, 10))
+    titles = dict(re.findall(r'class="title"[^>]*>Figure (4[.][0-9]+): ([^<]+)<', told.html))
+    assert list(titles) == list(THESIS_FIGURES)
+    for number, title in titles.items():
+        assert unescape(title) == FIGURES[number].title, number
 
 
 def test_a_log_named_like_markup_is_only_text(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Energy of a server that sleeps: equations 4.1 to 4.4 of the thesis, as pure functions."""
+"""Energy of a server that sleeps: equation 4.1, and the idealised model of section 4.4. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Power:
     """What a server and the proxy draw; the defaults are the thesis' table 4.2.
 
     `switch_j` is what one sleep and wake costs on top of P_on while awake or waking and
-    P_off from the command to sleep until the wake (thesis, equation 4.2).
+    P_off from the command to sleep until the wake (thesis, section 4.3.1).
     """
 
     on_w: float = 43.3
@@ -71,7 +71,7 @@ class Times:
 def idealised(gaps_s: Iterable[float], threshold_s: float) -> Times:
     """Sleep through every gap of at least `threshold_s`, at once and without delays.
 
-    Equation 4.4 of the thesis: T_o is the sum of the shorter gaps, T_s that of the others. With
+    Section 4.4 of the thesis: T_o is the sum of the shorter gaps, T_s that of the others. With
     `Power.break_even_s` as the threshold no scheme that never sleeps through a request saves more.
     """
     on_s = off_s = 0.0

@@ -137,7 +137,7 @@ class Thesis(Policy):
         return sum(h.total for h in self._hours), sum(h.delayed for h in self._hours)
 
     def _fits(self, coming: float) -> bool:
-        """D + K <= f (T + K), K requests expected within one threshold (thesis, 4.3).
+        """D + K <= f (T + K), K requests expected within one threshold (thesis, section 4.5.3.2).
 
         With nobody there for a whole day there is no share to keep.
         """

@@ -11,7 +11,7 @@ Known in advance are all requests; then
 - *pre-wake*: it may also be woken before a request needs it. If that is so late that anybody is
   delayed, at least one request is, and no more is saved than by sleeping until n(s). Otherwise
   the wake begins at least the wake time less delta before n(s).
-- *idealised*: equation 4.4, no time to wake and no delays at all.
+- *idealised*: section 4.4 of the thesis, no time to wake and no delays at all.
 
 Why it is a bound. A policy's sleeps are disjoint intervals, each from some s to the next need
 n(s), or earlier for pre-wake. What the cache can answer depends on s: with a frozen cache, on
@@ -276,7 +276,7 @@ class Bounds:
         return self._at_most(fraction * self._requests, at_least, ahead)
 
     def idealised(self) -> Bound:
-        """Equation 4.4: no delays, and no time to wake."""
+        """Section 4.4: idealised, no delays, and no time to wake."""
         nobody = array("H", [0]) * len(self._starts_s)
         return self._schedule(0.0, nobody, _Ahead(0.0, 0.0))
 

@@ -1,16 +1,14 @@
 """The report of `naproxy estimate --html`: the figures of the thesis' chapter 4 for any log.
 
-The figures here have the numbers of the thesis' figures 4.4 to 4.9, by what they show:
-4.4 requests over the days, 4.5 requests over the hours of a day, 4.6 how many gaps are how long,
-4.7 how much of the time lies in gaps of which length, 4.8 the idealised model's saving over its
-threshold, 4.9 saving against delays for all policies. Each one is data first, then SVG.
+`chapter4` has those that the thesis has, by its numbers. The others are ours and have none:
+requests over the days, how much of the time lies in gaps of which length, saving against delays for
+all policies. Each one is data first, then SVG.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, NamedTuple
@@ -18,8 +16,9 @@ from typing import Any, NamedTuple
 from naproxy.core.energy import Power
 from naproxy.core.reason import plain
 from naproxy.core.state import Klass
-from naproxy.lab.estimate import choices
+from naproxy.lab.estimate import chapter4, choices
 from naproxy.lab.estimate.boxcache import BOX
+from naproxy.lab.estimate.chapter4 import Chapter4, rounded
 from naproxy.lab.estimate.lineup import COLUMNS, OURS, Compared, Row, Server
 from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart
 from naproxy.lab.estimate.traffic import Traffic
@@ -38,6 +37,7 @@ class Data:
     robots: Counter[int] = field(default_factory=Counter)
     gaps: Counter[float] = field(default_factory=Counter)  # length in s, rounded -> how many
     days: float = 0.0
+    chapter4: Chapter4 = field(default_factory=Chapter4)
 
     def both(self) -> tuple[tuple[str, Counter[int]], tuple[str, Counter[int]]]:
         """Return the counts and what they are of."""
@@ -54,24 +54,17 @@ def gather(traffic: Traffic) -> Data:
     data = Data(days=traffic.span_s / _DAY_S)
     last_s: float | None = None
     for chunk in traffic:
+        data.chapter4.take(chunk)
         for t_s, number in zip(chunk.t_s, chunk.klass, strict=True):
             hour = int(t_s // _HOUR_S)
             if number in _PEOPLE:
                 data.people[hour] += 1
                 if last_s is not None and t_s > last_s:
-                    data.gaps[_rounded(t_s - last_s)] += 1
+                    data.gaps[rounded(t_s - last_s)] += 1
                 last_s = t_s
             else:
                 data.robots[hour] += 1
     return data
-
-
-def _rounded(gap_s: float) -> float:
-    """Keep three digits, so that a long log has not too many lengths."""
-    if gap_s < 1000:
-        return round(gap_s, 1)
-    unit = 10 ** (math.floor(math.log10(gap_s)) - 2)
-    return float(round(gap_s / unit) * unit)
 
 
 def _summed(hours: Counter[int], key: Callable[[int], int]) -> Counter[int]:
@@ -81,7 +74,7 @@ def _summed(hours: Counter[int], key: Callable[[int], int]) -> Counter[int]:
     return found
 
 
-def figure_4_4(data: Data) -> str:
+def requests_a_day(data: Data) -> str:
     """Requests a day, people's and robots'."""
     counts = {name: _summed(of, lambda h: h // 24) for name, of in data.both()}
     days = sorted({day for count in counts.values() for day in count})
@@ -90,29 +83,11 @@ def figure_4_4(data: Data) -> str:
         Line(name, [(day - first, count[day]) for day in days]) for name, count in counts.items()
     ]
     return line_chart(
-        "Figure 4.4: requests a day",
+        "Requests a day",
         "Lines of the requests a day of people and of robots over the days of the log.",
         series,
         x_label="day of the log",
         y_label="requests",
-    )
-
-
-def figure_4_5(data: Data) -> str:
-    """Mean requests in each hour of the day."""
-    days = max(data.days, 1.0)
-    counts = {name: _summed(of, lambda h: h % 24) for name, of in data.both()}
-    series = [
-        Bars(name, [count[hour] / days for hour in range(24)]) for name, count in counts.items()
-    ]
-    return bar_chart(
-        "Figure 4.5: requests by hour of the day",
-        "Bars of the mean requests of people and of robots in each hour of the day, UTC.",
-        [str(hour) for hour in range(24)],
-        series,
-        x_label="hour of the day, UTC",
-        y_label="requests an hour",
-        stacked=True,
     )
 
 
@@ -123,7 +98,7 @@ class Length(NamedTuple):
     count_share: float
     time_share: float
     saving: float
-    """Gross, of the idealised model with this threshold, equation 4.4."""
+    """Gross, of the idealised model with this threshold: section 4.4."""
 
 
 def lengths(data: Data, power: Power) -> list[Length]:
@@ -139,41 +114,23 @@ def lengths(data: Data, power: Power) -> list[Length]:
     return found
 
 
-_OVER_LENGTHS = (
-    (
-        "Figure 4.6: gaps between people's requests",
-        "A line of the share of all gaps that are at least as long as the horizontal axis says.",
-        ("gaps at least this long", "count_share"),
-        ("length of the gap in seconds", "share of the gaps"),
-    ),
-    (
-        "Figure 4.7: time in gaps",
+def time_in_gaps(over: Sequence[Length]) -> str:
+    """How much of the time lies in gaps that are long enough to sleep in."""
+    return line_chart(
+        "Time in gaps",
         "A line of the share of all time within gaps at least as long as the axis says.",
-        ("time in gaps at least this long", "time_share"),
-        ("length of the gap in seconds", "share of the time"),
-    ),
-    (
-        "Figure 4.8: idealised model",
-        "A line of the energy the idealised model saves without a cache, over its threshold.",
-        ("idealised, no cache", "saving"),
-        ("threshold in seconds", "energy saved"),
-    ),
-)
-"""Title, description, line and its field of `Length`, and axes of each figure over lengths."""
+        [Line("time in gaps at least this long", [(e.length_s, e.time_share) for e in over])],
+        x_label="length of the gap in seconds",
+        y_label="share of the time",
+        log_x=True,
+    )
 
 
-def figures_over_lengths(over: Sequence[Length]) -> Iterator[str]:
-    """Yield figures 4.6 to 4.8."""
-    for title, words, (name, value), (x_label, y_label) in _OVER_LENGTHS:
-        line = Line(name, [(each.length_s, getattr(each, value)) for each in over])
-        yield line_chart(title, words, [line], x_label=x_label, y_label=y_label, log_x=True)
-
-
-def figure_4_9(rows: Sequence[Row]) -> str:
+def saving_and_delays(rows: Sequence[Row]) -> str:
     """Saving of each policy, gross, and the share of requests it delays."""
     shown = [row for row in rows if row["saving_gross"] > 0 or row["policy"] == OURS]
     return bar_chart(
-        "Figure 4.9: saving and delays",
+        "Saving and delays",
         "Bars of the energy each policy saves and of the share of requests that it delays.",
         [row["policy"] for row in shown],
         [
@@ -190,7 +147,8 @@ def summary(compared: Compared, data: Data) -> dict[str, Any]:
     `hours` has, for each hour with requests, its number since the epoch, requests of people and
     programs, and of robots. `gaps` and `idealised` have a point for each length in seconds:
     the share of gaps at least so long, the share of the time within them, and the saving with
-    that threshold.
+    that threshold. `chapter_4` has the data of the thesis' figures by their numbers, and how many
+    requests of robots remain among those whose User-Agent is not in table 4.1.
     """
     traffic, verdict = compared.traffic, judge(compared)
     over = lengths(data, compared.server.power)
@@ -221,6 +179,7 @@ def summary(compared: Compared, data: Data) -> dict[str, Any]:
             for each in over
         ],
         "idealised": [{"threshold_s": each.length_s, "saving": each.saving} for each in over],
+        "chapter_4": chapter4.as_json(data.chapter4, traffic.span_s, compared.server.power),
     }
 
 
@@ -239,10 +198,10 @@ def section(compared: Compared, data: Data, *, number: int) -> str:
     """Return one log's part of the page, the `number`-th."""
     traffic, over = compared.traffic, lengths(data, compared.server.power)
     drawn = (
-        figure_4_4(data),
-        figure_4_5(data),
-        *figures_over_lengths(over),
-        figure_4_9(compared.rows_of(compared.choice.cases()[0])),
+        *chapter4.figures(data.chapter4, traffic.span_s, compared.server.power),
+        requests_a_day(data),
+        time_in_gaps(over),
+        saving_and_delays(compared.rows_of(compared.choice.cases()[0])),
     )
     problems = "".join(f"<li>{escape(str(each))}</li>" for each in traffic.trust.problems())
     read = " ".join(map(str, traffic.understood))
@@ -255,11 +214,21 @@ def section(compared: Compared, data: Data, *, number: int) -> str:
             f"<p><strong>{escape(advice(compared))}</strong></p>",
             f"<p>{sum(traffic.requests):,} requests in {data.days:.1f} days; {people:,.0f} a day"
             " by people and programs.</p>",
+            _unlisted(data.chapter4.unlisted),
             _cards(choices.cards(compared)),
             _table(compared.rows),
             *(f"<figure>{_own_ids(svg, f'{number}-{n}')}</figure>" for n, svg in enumerate(drawn)),
             "</section>",
         )
+    )
+
+
+def _unlisted(unlisted: chapter4.Unlisted) -> str:
+    """Return section 4.2's count of robots that table 4.1 does not have."""
+    return (
+        f"<p>Robots that the thesis' table 4.1 does not have made {unlisted.robots:,} of the other"
+        f" {unlisted.requests:,} requests: {unlisted.share:.1%}. The thesis found about 5 % in"
+        " a sample of its own log.</p>"
     )
 
 

@@ -279,7 +279,7 @@ def thresholds(
 ) -> list[Row]:
     """Return energy and delays over the threshold: the thesis' figures 4.8 and 4.9.
 
-    The idealised model (equation 4.4), and a server that sleeps after so long without need.
+    The idealised model (section 4.4), and a server that sleeps after so long without need.
     """
     case = Case(RECORDED.name, COUNTING, asked.promise)
     server = asked.setup
@@ -323,7 +323,7 @@ def cost(sleeps: Sleeps, span: tuple[float, float], asked: Question) -> dict[str
 def compared(
     traffic: Traffic, needs: Sequence[float], asked: Question, curve: Sequence[Row]
 ) -> dict[str, Any]:
-    """Return what the server would have drawn always on, by the idealised model (equation 4.4), and
+    """Return what the server would have drawn always on, by the idealised model (section 4.4), and
     with the best timeout that keeps the promise; None where none does.
     """
     span = needs[0], needs[-1]

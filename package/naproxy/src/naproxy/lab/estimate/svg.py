@@ -71,17 +71,19 @@ def line_chart(
     x_label: str,
     y_label: str,
     log_x: bool = False,
+    log_y: bool = False,
     steps: bool = False,
     y_max: float | None = None,
 ) -> str:
     """Draw lines over numbers; `steps` for what stays until the next point.
 
-    On a logarithmic axis points at or below zero are drawn at the left edge.
+    On a logarithmic axis points at or below zero are drawn at its low end.
     """
     xs = [x for line in series for x, _ in line.points]
     ys = [y for line in series for _, y in line.points]
     x_scale = _log(xs) if log_x else _straight(min(xs, default=0), max(xs, default=1))
-    y_scale = _straight(min([0, *ys]), y_max if y_max is not None else max(ys, default=1))
+    y_high = y_max if y_max is not None else max(ys, default=1)
+    y_scale = _log(ys) if log_y else _straight(min([0, *ys]), y_high)
 
     def draw() -> Iterator[str]:
         yield from _x_ticks((x_scale.at(tick), _number(tick)) for tick in x_scale.ticks)

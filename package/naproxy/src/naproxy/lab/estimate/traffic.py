@@ -28,8 +28,11 @@ from naproxy.lab.estimate.inorder import STEP_BACK_S, Order, in_order
 from naproxy.lab.estimate.trust import Trust
 
 CHUNK: Final = 1 << 13  # records
-_STATIC_FLAG: Final = 1
+STATIC_FLAG: Final = 1
 PAGE_LOAD_FLAG: Final = 2
+CACHEABLE_FLAG: Final = 4
+LISTED_FLAG: Final = 8
+"""Its User-Agent is in the thesis' table 4.1 of robots."""
 _PERSON, _API = Klass.PERSON, Klass.API
 _ALWAYS_S: Final = -math.inf
 
@@ -147,7 +150,7 @@ class Chunk:
         else:
             expires_s = [
                 t_s[i] - age_s[i] + usable_s
-                if age_s[i] >= 0 and (cache.pages or flags[i] & _STATIC_FLAG)
+                if age_s[i] >= 0 and (cache.pages or flags[i] & STATIC_FLAG)
                 else _ALWAYS_S
                 for i in keep
             ]
@@ -242,6 +245,7 @@ class Reader:
         self._fetched = Fetched()
         self._chunk = Chunk()
         self._agent_hash = lru_cache(maxsize=1 << 16)(_agent_hash)
+        self._listed = Agents.thesis().klass
 
     def read(self, log: Iterable[Entry], progress: Callable[[int], None] | None = None) -> None:
         """Read all entries; `progress` is told their number now and then.
@@ -301,7 +305,8 @@ class Reader:
             # Dearer than in the box, where who says that he is a robot wakes it for a moment.
             klass = _API
         age_s, keep = NEVER, NOT_KEPT
-        if (klass is _PERSON or klass is _API) and is_cacheable(method, status):
+        cacheable = is_cacheable(method, status)
+        if cacheable and (klass is _PERSON or klass is _API):
             age_s = self._fetched.age_s(t_s, path)
             keep = self._keeps.of(bare, static=static, status=status, size=body)
         trust = self._trust
@@ -309,7 +314,9 @@ class Reader:
             trust.without_agent += 1
         if trust.asks and (klass is _PERSON or klass is _API):
             trust.ask(host)
-        flags = static * _STATIC_FLAG | page_load * PAGE_LOAD_FLAG
+        flags = static * STATIC_FLAG | page_load * PAGE_LOAD_FLAG | cacheable * CACHEABLE_FLAG
+        if self._listed(agent) is Klass.CRAWLER:
+            flags |= LISTED_FLAG
         size = size_code(body)
         self._chunk.append(t_s, client, path, klass, flags=flags, age_s=age_s, keep=keep, size=size)
 
