@@ -20,7 +20,7 @@ from naproxy.lab.estimate import chapter4, choices
 from naproxy.lab.estimate.boxcache import BOX
 from naproxy.lab.estimate.chapter4 import Chapter4, rounded
 from naproxy.lab.estimate.lineup import COLUMNS, OURS, Compared, Row, Server
-from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart
+from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart, own_ids
 from naproxy.lab.estimate.traffic import Traffic
 from naproxy.lab.estimate.verdict import advice, judge
 
@@ -217,7 +217,7 @@ def section(compared: Compared, data: Data, *, number: int) -> str:
             _unlisted(data.chapter4.unlisted),
             _cards(choices.cards(compared)),
             _table(compared.rows),
-            *(f"<figure>{_own_ids(svg, f'{number}-{n}')}</figure>" for n, svg in enumerate(drawn)),
+            *(f"<figure>{own_ids(svg, f'{number}-{n}')}</figure>" for n, svg in enumerate(drawn)),
             "</section>",
         )
     )
@@ -247,13 +247,6 @@ def _cards(cards: Sequence[choices.Card]) -> str:
             f"{each.kwh_a_year:+,.0f} kWh a year net{money}{loss}</li>"
         )
     return f"<ul class=cards>{''.join(made)}</ul>" if made else ""
-
-
-def _own_ids(svg: str, own: str) -> str:
-    """Several charts in a page must not share ids."""
-    svg = svg.replace('"title description"', f'"title-{own} description-{own}"')
-    svg = svg.replace('id="title"', f'id="title-{own}"')
-    return svg.replace('id="description"', f'id="description-{own}"')
 
 
 def _table(rows: Sequence[Row]) -> str:

@@ -158,6 +158,13 @@ def bar_chart(
     )
 
 
+def own_ids(svg: str, own: str) -> str:
+    """Return a chart whose ids end so: several in one page must not share them."""
+    svg = svg.replace('"title description"', f'"title-{own} description-{own}"')
+    svg = svg.replace('id="title"', f'id="title-{own}"')
+    return svg.replace('id="description"', f'id="description-{own}"')
+
+
 def _chart(
     title: str,
     description: str,

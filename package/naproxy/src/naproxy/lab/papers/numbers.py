@@ -31,10 +31,17 @@ FIGURES: Final[Mapping[str, Item]] = {
     "4.10": Item("energy of the five configurations", ("energy", "five configurations")),
     "4.11": Item("delays of the five configurations", ("delays", "five configurations")),
     "4.12": Item("throughput of a faster proxy", ("performance", "throughput")),
+    "5.1": Item("how virtual machines are built", ("virtual machine",)),
+    "5.2": Item("how containers are built", ("container",)),
     "5.3": Item("power over time, experiments 0 to 4", ("power",)),
     "5.4": Item("total energy, experiments 0 to 4", ("energy",)),
     "5.5": Item("joules a transaction, experiments 0 to 4", ("joules",)),
     "5.6": Item("transactions a second, experiments 0 to 4", ("transactions",)),
+    "5.7": Item("experiment 0 with more threads", ("threads",)),
+    "5.8": Item("experiment 1 with more threads", ("threads",)),
+    "5.9": Item("experiment 2 with more threads", ("threads",)),
+    "5.10": Item("experiment 3 with more threads", ("threads",)),
+    "5.11": Item("experiment 4 with more threads", ("threads",)),
     "6.1": Item("a block and its header", ("header", "mining")),
     "6.2": Item("difficulty over time", ("difficulty",)),
     "6.3": Item("transaction fees a block", ("fee",)),
@@ -44,6 +51,7 @@ FIGURES: Final[Mapping[str, Item]] = {
 }
 
 TABLES: Final[Mapping[str, Item]] = {
+    "3.1": Item("electrical quantities and their units", ("electrical", "unit")),
     "4.1": Item("the robots that are known by name", ("spider", "crawler", "robot")),
     "4.2": Item(
         "power, switch cost and times of the server",
@@ -53,7 +61,15 @@ TABLES: Final[Mapping[str, Item]] = {
         "what became of the requests", ("requests", "rows", "configurations", "statistics")
     ),
     "5.1": Item("parameters of the experiments", ("parameters",)),
-    "6.1": Item("machines that mine", ("mining", "hardware")),
+    "5.2": Item("processor", ("cpu", "processor")),
+    "5.3": Item("memory", ("ram", "memory")),
+    "5.4": Item("latency of the disk", ("latency", "ioping")),
+    "5.5": Item("sequential reads", ("sequential",)),
+    "5.6": Item("sequential writes", ("sequential",)),
+    "5.7": Item("random reads and writes", ("random",)),
+    "5.8": Item("random writes", ("random",)),
+    "5.9": Item("network", ("network",)),
+    "6.1": Item("machines that mine", ("mining", "hardware", "machine", "efficiency")),
 }
 
 EQUATIONS: Final[Mapping[str, Item]] = {
@@ -68,7 +84,7 @@ EQUATIONS: Final[Mapping[str, Item]] = {
     "4.6": Item(
         "E[T] > E_switch / (P_on - P_off)", ("E[T]", "window", "expected", "pays", "power-off rule")
     ),
-    "6.1": Item("H(B.N) < T", ("target", "hash")),
+    "6.1": Item("H(B.N) < T", ("target", "hash", "header")),
     "6.2": Item("E[t] = D 2^32 / R", ("time", "difficulty")),
 }
 
@@ -79,7 +95,12 @@ SECTIONS: Final[Mapping[str, Item]] = {
     "4.4": Item("the idealised model", ("ideali", "shorter", "always on", "T_o")),
     "4.5.3": Item("when to power off", ("rule",)),
     "4.5.3.2": Item("managing delay", ("delay", "D + K")),
-    "4.6.2": Item("the five configurations", ("configurations", "s")),
+    "4.5.4": Item("mitigating against mistakes", ("survey", "mistakes")),
+    "4.6.2": Item("the five configurations", ("configurations", "evaluation")),
+    "4.6.4": Item("a faster proxy", ("throughput", "performance", "faster")),
+    "6.2.1": Item("difficulty", ("difficulty",)),
+    "6.5": Item("power of the network", ("network", "efficienc")),
+    "7.2": Item("future work", ("meters", "future")),
 }
 
 

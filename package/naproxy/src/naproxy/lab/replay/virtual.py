@@ -73,7 +73,7 @@ class Times(NamedTuple):
 
 
 THESIS_TIMES: Final = Times()
-"""Section 4.6.2."""
+"""With its configurations in section 4.6.2."""
 
 
 @dataclass(slots=True)
