@@ -38,6 +38,35 @@ def test_times_are_those_of_the_offices_clocks(kit: Any) -> None:
     assert kit("format", f"clock({SUMMER_ENDS_S + 2 * HOUR_S})") == "03:00"
 
 
+def test_times_that_clocks_show_twice_have_their_zone(kit: Any) -> None:
+    for hours, expected in ((-1, "01:00"), (0, "02:00 CEST"), (1, "02:00 CET"), (2, "03:00")):
+        assert kit("format", f"clock({SUMMER_ENDS_S + hours * HOUR_S})") == expected
+    assert kit("format", f"moment({SUMMER_ENDS_S})") == "2026-10-25T02:00+02:00"
+    assert kit("format", f"moment({SUMMER_ENDS_S + HOUR_S})") == "2026-10-25T02:00+01:00"
+    assert kit("format", f"moment({SUMMER_ENDS_S + 2 * HOUR_S})") == "2026-10-25T03:00"
+
+
+def test_a_range_has_the_name_of_its_month_or_its_last_day(kit: Any) -> None:
+    for begin, end, expected in (
+        ("2026-10-01", "2026-11-01", "October 2026"),
+        ("2026-01-01", "2027-01-01", "2026"),
+        ("2026-10-25", "2026-10-26", "Sun 25 Oct 2026"),
+        ("2026-10-01", "2026-10-06", "Thu 1 Oct 2026 to Mon 5 Oct 2026"),
+        ("2026-10-01", "2026-12-01", "Thu 1 Oct 2026 to Mon 30 Nov 2026"),
+    ):
+        ends = [kit("format", f"fromInput('{day}T00:00')") for day in (begin, end)]
+        assert kit("format", f"span({ends[0]}, {ends[1]})").replace(",", "") == expected
+
+
+def test_ticks_of_a_year_are_the_first_days_of_months(kit: Any) -> None:
+    year = [kit("format", f"fromInput('{year}-01-01T00:00')") for year in (2026, 2027, 2033)]
+    for to_s, most in ((year[1], 13), (year[1], 7), (year[1], 4), (year[2], 9), (year[2], 3)):
+        found = kit("plot", f"timeTicks({year[0]}, {to_s}, {most})")["times"]
+        assert 1 <= len(found) <= most, (to_s, most, found)
+        for t_s in found:
+            assert kit("format", f"toInput({t_s})").endswith("-01T00:00"), (most, t_s)
+
+
 def test_a_name_in_several_lines_of_a_picture_is_one_in_its_table(kit: Any) -> None:
     words = kit(
         "bars",
@@ -95,6 +124,10 @@ def test_figures_in_words_and_numbers_as_people_type_them(kit: Any) -> None:
         ("format", "duration(273600)", "3\u00a0d 4\u00a0h"),
         ("format", "share(0.046)", "4.6%"),
         ("format", "money(1.5)", "€1.50"),
+        ("format", "money(-0.004)", "€0.00"),
+        ("format", "money(-0.006)", "-€0.01"),
+        ("format", "energy(-9)", "0.00\u00a0Wh"),
+        ("format", "share(-0.0001)", "0%"),
         ("form", "decimal('0,29')", 0.29),
         ("form", "decimal('0.29')", 0.29),
         ("form", "decimal('1 000')", 1000),

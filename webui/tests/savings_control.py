@@ -12,6 +12,9 @@ class Control:
 
     def __init__(self) -> None:
         self.fit: dict[str, float] | None = None
+        self.unsure = 0.0
+        """By so much of its value each measured power may be larger."""
+        self.name = "web"
         self.wake_s: float | None = None
         self.servers = 1
         self.office: dict[str, Any] = {}
@@ -25,18 +28,19 @@ class Control:
             servers = [self._server(n) for n in range(self.servers)]
             return {"server": servers, "box": {"proxy_w": 5}, "office": {**self.office}}
         if path == "/v1/status":
-            servers = [{"id": "web", "wake_s": self.wake_s, "sleep_s": None}]
+            servers = [{"id": self.name, "wake_s": self.wake_s, "sleep_s": None}]
             return {"servers": servers, "box": {"co2": self.co2}}
         if path == "/v1/servers/web/commission":
             fitted = self.fit and {
-                n: {"value": v, "low": v, "high": v} for n, v in self.fit.items()
+                n: {"value": v, "low": v, "high": v * (1 + self.unsure)}
+                for n, v in self.fit.items()
             }
             return {"fit": fitted}
         raise ApiError(404, f"nothing is at {path}")
 
     def _server(self, number: int) -> dict[str, Any]:
         return {
-            "id": "web" if number == 0 else f"other{number}",
+            "id": self.name if number == 0 else f"other{number}",
             "power": {"on_w": 43.3, "off_w": 1.6, "switch_j": 170.7},
             "promise": {"fraction": 0.01, "delta_s": 1.0},
             "policy": {"name": "teacher"},

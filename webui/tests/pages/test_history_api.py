@@ -7,6 +7,7 @@ import io
 import sqlite3
 import time
 from datetime import datetime
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,10 +19,12 @@ from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.history.tables import FILE
+from naproxy.history.write import state_hours
 from naproxy_webui.office.equipment import Equipment
 from naproxy_webui.pages.history import page
 
 HERE = Reason("policy.somebody_here")
+IDLE = Reason("policy.idle", idle_s=63)
 
 
 def get(client: FlaskClient, path: str, **query: Any) -> Any:
@@ -58,6 +61,15 @@ def test_a_range_of_ones_own_is_by_the_offices_clock(client: FlaskClient, past: 
     found = get(client, "range", **{"from": "2026-07-01T12:00", "to": "2026-07-01T13:30"})
     assert (found["from_s"], found["view"]) == (1782900000, None)
     assert found["to_s"] - found["from_s"] == 5400
+
+
+def test_each_of_two_hours_of_the_same_name_can_be_shown(client: FlaskClient, past: Past) -> None:
+    summer_ends_s = 1792886400  # 2026-10-25 00:00 UTC: at 03:00 it is 02:00 again
+    for offset, hour in (("+02:00", 0), ("+01:00", 1)):
+        found = get(
+            client, "range", **{"from": f"2026-10-25T02:00{offset}", "to": "2026-10-25T03:00"}
+        )
+        assert found["from_s"] == summer_ends_s + 3600 * hour, offset
 
 
 def test_a_range_that_cannot_be_is_refused(client: FlaskClient, past: Past) -> None:
@@ -137,6 +149,20 @@ def test_states_end_when_the_controller_did(client: FlaskClient, past: Past, app
 
 
 # Energy
+
+
+def test_states_that_were_deleted_are_said_to_be(client: FlaskClient, past: Past) -> None:
+    begun_s = past.begun_s
+    past.change(State.UNKNOWN, State.AWAKE, IDLE, 86400)
+    past.journal.store.batch(lambda db: state_hours.roll_up(db, past.wall_s))
+    ask = partial(get, client, "states", server="web", to_s=past.wall_s + 1)
+    assert ask(from_s=begun_s - 86400)["deleted"] is None  # before the box was there
+    changed_s = past.wall_s
+    past.change(State.AWAKE, State.ASLEEP, IDLE, 86400)
+    past.journal.prune(1)
+    assert ask(from_s=begun_s)["deleted"] == {"before_s": changed_s, "keep_days": 90}
+    assert ask(from_s=begun_s, to_s=begun_s + 600)["stretches"] == []
+    assert ask(from_s=changed_s)["deleted"] is None
 
 
 def test_energy_of_a_day_is_split_and_priced(client: FlaskClient, past: Past) -> None:

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from box import Box
+from fitted import fit
 from flask import Flask
 from flask.testing import FlaskClient
 from naproxy.box.clock import zone_name
@@ -109,8 +110,12 @@ def test_without_a_meter_there_is_no_power(client: FlaskClient, box: Box) -> Non
 
 def test_always_on_is_measured_or_else_assumed(client: FlaskClient, box: Box) -> None:
     assert card(client)["always_on"] == {"w": 43.3, "measured": False}
-    report = {"fit": {"on_w": {"value": 40.5}}}
-    assert now.always_on(report, 43.3) == {"w": 40.5, "measured": True}
+    for sure, expected in (
+        (0.01, {"w": 40.5, "measured": True}),
+        (0.3, {"w": 43.3, "measured": False}),  # the test says "too uncertain to use"
+    ):
+        report = {"fit": fit(40.5, 1.6, 170.7, sure=sure)}
+        assert now.always_on(report, 43.3) == expected, sure
 
 
 def test_who_woke_it_last(client: FlaskClient, box: Box) -> None:

@@ -22,6 +22,7 @@ from naproxy.core.page_h import Outcome
 from naproxy.core.rates import Rates
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
+from naproxy.history.write.reckoned import Reckoned
 from naproxy.lab.estimate import hindsight
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.office.equipment import Equipment, Server
@@ -223,6 +224,63 @@ def _no_meter(app: Flask) -> None:
         version="2",
         servers=(Server("web", ("person",), False, 43.3, 1.6, 4.1),),
     )
+
+
+def test_what_the_test_calls_too_uncertain_to_use_is_not_used(
+    client: FlaskClient, past: Past, app: Flask, control: Control
+) -> None:
+    _no_meter(app)
+    control.fit, control.unsure = {"on_w": 50.0, "off_w": 5.0, "switch_j": 90.0}, 0.3
+    assert get(client, view="all")["assumed"]["values"]["on_w"]["source"] == "configured"
+
+
+def test_on_the_first_day_there_are_no_savings_to_show_yet(
+    client: FlaskClient, settings: Settings, app: Flask, control: Control
+) -> None:
+    made = Past(settings, days=1)
+    known(app, co2_g_per_kwh=380.0)
+    made.begun_s += 6 * 3600
+    made.pass_s(6 * 3600)
+    made.change(State.UNKNOWN, State.AWAKE, Reason("server.answers"), 3600)
+    made.history.flush()
+    found = get(client, view="all")
+    assert (found["early"], found["total"]["net_j"] < 0) == (True, True)
+    assert client.get("/api/now/overview").json["kind"] == "none"
+    made.change(State.AWAKE, State.ASLEEP, Reason("policy.idle", idle_s=63), 4 * 3600)
+    made.change(State.ASLEEP, State.AWAKE, Reason("server.answers"), 60)
+    made.history.flush()
+    app.extensions.pop("naproxy_now_overview")
+    found = get(client, view="all")
+    assert (found["early"], found["total"]["net_j"] > 0) == (False, True)
+    assert client.get("/api/now/overview").json["kind"] == "modelled"
+    made.stop()
+
+
+def test_savings_of_a_removed_server_stay(
+    client: FlaskClient, past: Past, app: Flask, control: Control
+) -> None:
+    stop(past)
+    before = get(client, view="all")["total"]
+    month_j = client.get("/api/now/overview").json["net_j"]
+    kept = {
+        **{"meter": "web", "fit": {}, "proxy_w": 5.0},
+        "power": {"on_w": 43.3, "off_w": 1.6, "switch_j": 170.7},
+        "about": {
+            **{"fraction": 0.01, "delta_s": 1.0, "policy": "teacher"},
+            **{"wake_s": 5.0, "sleep_s": 4.0},
+        },
+    }
+    reckoned = Reckoned(past.journal)
+    reckoned.keep({"web": kept}, box_meter="plug", now_s=time.time())
+    reckoned.keep({"shop": {**kept, "meter": None}}, box_meter="plug", now_s=time.time())
+    control.name = "shop"
+    for name in ("naproxy_believed", "naproxy_now_overview"):
+        app.extensions.pop(name, None)
+    assert get(client, view="all")["total"] == pytest.approx(before)
+    overview = client.get("/api/now/overview").json
+    assert overview["net_j"] == pytest.approx(month_j)
+    assert [each["server"] for each in overview["promises"]] == ["shop"]
+    assert ">web</option>" in client.get("/savings").text
 
 
 def test_measured_times_are_told_from_expected_ones(

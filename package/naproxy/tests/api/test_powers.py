@@ -12,6 +12,7 @@ from fitted import commissioned, fit
 from naproxy.api import powers
 from naproxy.core.reason import Reason
 from naproxy.core.state import State
+from naproxy.server.fit import measured
 
 MEASURED = {"on_w": 51.2, "off_w": 2.4, "switch_j": 201.0}
 DEFAULT = {"on_w": 43.3, "off_w": 1.6, "switch_j": 170.7}
@@ -20,18 +21,18 @@ GOOD = fit(51.23, 2.38, 201.04)
 
 
 def test_measured_powers_are_used_only_where_they_can_be() -> None:
-    assert powers.measured(GOOD) == MEASURED
-    negative = powers.measured(fit(43.3, -0.4, -5.0))
+    assert measured(GOOD) == MEASURED
+    negative = measured(fit(43.3, -0.4, -5.0))
     assert negative == {"on_w": 43.3, "off_w": 0.0, "switch_j": 0.0}
-    assert powers.measured(fit(1.0, 2.0, 0.0)) is None
-    assert powers.measured(fit(43.3, 1.6, 170.7, sure=0.3)) is None
-    assert powers.measured(None) is None
+    assert measured(fit(1.0, 2.0, 0.0)) is None
+    assert measured(fit(43.3, 1.6, 170.7, sure=0.3)) is None
+    assert measured(None) is None
 
 
 def test_a_switch_that_may_cost_far_more_than_was_measured_is_not_reckoned_with() -> None:
     for high_j, used in ((400.0, True), (500.0, False)):
         found = fit(50.0, 1.0, 200.0) | {"switch_j": {"value": 200.0, "low": 0.0, "high": high_j}}
-        assert (powers.measured(found) is not None) is used
+        assert (measured(found) is not None) is used
 
 
 def test_what_the_file_names_is_told_from_what_is_the_default() -> None:

@@ -52,6 +52,8 @@ class Equipment:
     rules: tuple[dict[str, Any], ...] = field(default=())
     proxy_w: float = 5.0
     """What the box draws, as configured."""
+    keep_days: int = 90
+    """For so long each change of a state is kept."""
 
     def server(self, name: str) -> Server | None:
         """Return a server by its id."""
@@ -98,6 +100,7 @@ def _ask() -> Equipment:
         meters=tuple(Meter(m["id"], m["of"], m["id"] in estimated) for m in said["meter"]),
         rules=tuple(said["rule"]),
         proxy_w=said["box"]["proxy_w"],
+        keep_days=said["box"]["keep_days"],
     )
 
 

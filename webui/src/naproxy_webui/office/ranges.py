@@ -29,8 +29,12 @@ RANGE: Final[dict[str, Shape]] = {
 CALENDAR: Final[dict[str, Shape]] = {
     "view": choice(*VIEWS),
     "day": string(maxLength=10, description="A day of it, as 2026-03-01; else today"),
-    "from": string(maxLength=19, description="Begin by the office's clock, as 2026-03-01T08:00"),
-    "to": string(maxLength=19, description="End by the office's clock"),
+    "from": string(
+        maxLength=25,
+        description="Begin by the office's clock, as 2026-03-01T08:00; with an offset, as +01:00,"
+        " where clocks show it twice",
+    ),
+    "to": string(maxLength=25, description="End by the office's clock"),
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from naproxy.api import configuration
 from naproxy.api.calls import ApiError
@@ -18,23 +18,7 @@ from naproxy.config.edit import Change
 from naproxy.config.in_force import InForce
 from naproxy.core import bounded
 from naproxy.core.reason import Reason, stored_reason
-
-KEYS: Final = ("on_w", "off_w", "switch_j")
-UNSURE: Final = 0.2
-"""A power whose interval is wider to one side than this share of it is not reckoned with."""
-UNSURE_S: Final = 5.0
-"""Nor an E_switch that may be larger by what takes this long to save."""
-
-
-def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
-    """Return what a commissioning's fit measured (W, W, J), if it is good enough; none below 0."""
-    if not fit or fit["on_w"]["high"] > (1 + UNSURE) * fit["on_w"]["value"]:
-        return None
-    found = {key: max(0.0, round(float(fit[key]["value"]), 1)) for key in KEYS}
-    saved_w = found["on_w"] - found["off_w"]
-    if saved_w <= 0 or fit["switch_j"]["high"] - found["switch_j"] > UNSURE_S * saved_w:
-        return None
-    return found
+from naproxy.server.fit import KEYS, measured
 
 
 def given(text: bytes, name: str) -> dict[str, float]:

@@ -18,6 +18,7 @@ from naproxy.core.reason import Reason, together
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import State
 from naproxy.server.commissioning import Plan
+from naproxy.server.fit import measured
 
 
 class Servers:
@@ -129,7 +130,7 @@ class Servers:
     def measured(self, server: str) -> dict[str, float]:
         """Return the powers (W, W, J) that its commissioning measured; empty: none for sure."""
         runner = self._runners.get(server)
-        return powers.measured(runner.supervisor.report().get("fit")) or {} if runner else {}
+        return measured(runner.supervisor.report().get("fit")) or {} if runner else {}
 
     def _power(self, server: str) -> dict[str, Any]:
         runner = self.known(server)

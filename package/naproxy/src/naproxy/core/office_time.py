@@ -30,9 +30,13 @@ def local(t_s: float, zone_: tzinfo | None = None) -> datetime:
 
 
 def shown(t_s: float, form: str, zone_: tzinfo | None = None) -> str:
-    """Return a moment in a form of strftime; the bare number if no calendar has it."""
+    """Return a moment in a form of strftime; the bare number if no calendar has it.
+
+    A time that clocks show twice has its zone behind it.
+    """
     try:
-        return local(t_s, zone_).strftime(form)
+        then = local(t_s, zone_)
+        return then.strftime(form) + (which_of_two(then) if "%H" in form else "")
     except (OverflowError, ValueError, OSError):
         return str(t_s)
 
@@ -52,6 +56,12 @@ def told(t_s: float, now_s: float, zone_: tzinfo | None = None) -> str:
     form = "%Y-%m-%d"
     same = shown(t_s, form, zone_) == shown(now_s, form, zone_)
     return shown(t_s, "%H:%M" if same else f"{form} %H:%M", zone_)
+
+
+def which_of_two(then: datetime) -> str:
+    """Return the zone's name, as " CEST", for a time that clocks show twice; else nothing."""
+    other = then.replace(fold=1 - then.fold)
+    return "" if other.utcoffset() == then.utcoffset() else f" {then:%Z}"
 
 
 def instant_s(shown: datetime) -> float:

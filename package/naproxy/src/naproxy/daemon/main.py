@@ -51,12 +51,13 @@ from naproxy.core import files, log, office_time
 from naproxy.core.names import ascii_site
 from naproxy.core.reason import Reason
 from naproxy.core.request import Refusal, WakeRequest
-from naproxy.core.schema import ConfigError
+from naproxy.core.schema import ConfigError, plain
 from naproxy.core.state import State
 from naproxy.daemon import control
 from naproxy.daemon.timers import Timers
 from naproxy.edge.keeper import Keeper
 from naproxy.history.write.journal import Journal
+from naproxy.history.write.reckoned import Reckoned
 from naproxy.history.write.writer import History
 from naproxy.notify.notifier import Notifier
 from naproxy.setup.agents import Agents
@@ -137,6 +138,7 @@ class Controller:
         )
         self._spent = Spent(self._page)
         self._history = History(self._journal, epoch_s)
+        self._reckoned = Reckoned(self._journal)
         self._meters.sinks.append(self._history.add_second)
         self._intensity = Intensity(self._history.carbon)
         self._learner = Learner(self._page)
@@ -289,6 +291,7 @@ class Controller:
         """Write what was learned."""
         for runner in self.runners.values():
             runner.save()
+        self._keep_reckoned(self.current())
 
     def _tick(self) -> None:
         try:
@@ -362,9 +365,31 @@ class Controller:
         self._intensity.configure(new.office)
         self._history.watch(server.id for server in new.server)
         self._remember(new)
+        self._keep_reckoned(new)
         for name in fresh:
             self.runners[name].start()
         self._timers.again(PROVED_S, self._proved)
+
+    def _keep_reckoned(self, config: Config) -> None:
+        """Keep what savings are reckoned with: those of a server outlive its configuration."""
+        meters = {meter.of: meter.id for meter in reversed(config.meter)}
+        servers = {
+            server.id: {
+                "meter": meters.get(server.id),
+                "power": plain(server.power),
+                "fit": self._servers.measured(server.id),
+                "proxy_w": config.box.proxy_w,
+                "about": {
+                    "fraction": server.promise.fraction,
+                    "delta_s": server.promise.delta_s,
+                    "policy": server.policy.name,
+                    "wake_s": server.wake_expect_s,
+                    "sleep_s": float(getattr(server.sleep, "expect_s", 4.0)),
+                },
+            }
+            for server in config.server
+        }
+        self._reckoned.keep(servers, box_meter=meters.get("box"), now_s=time.time())
 
     def backup_fetched(self) -> None:
         """Remember that somebody has a backup as of now."""

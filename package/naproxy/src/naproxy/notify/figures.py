@@ -19,6 +19,7 @@ from naproxy.core.rates import rates
 from naproxy.history.days import days
 from naproxy.history.read import carbon, ledger
 from naproxy.history.read.cells import Source, cells
+from naproxy.history.read.gone import gone
 from naproxy.history.read.powers import powers
 from naproxy.history.read.queries import open_history
 from naproxy.history.read.savings import Assumptions, Valued, valued
@@ -43,6 +44,7 @@ def promise(db: sqlite3.Connection, job: Mapping[str, Any]) -> list[dict[str, An
 def report(db: sqlite3.Connection, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sums of the range over all servers, in joules and seconds, and its picture.
 
+    Servers that were removed meanwhile are among them.
     `money` and `co2_g` are what was saved, each hour at its own price and CO2; None where none is
     known.
     """
@@ -51,21 +53,26 @@ def report(db: sqlite3.Connection, job: Mapping[str, Any]) -> dict[str, Any]:
     found, requests, delayed, wakers = Valued(), 0, 0, []
     by_day: list[tuple[float, float]] = []
     ranges = [(begin, end) for _, begin, end in days(job["from_s"], job["to_s"], where)]
-    assumed = {each["id"]: _assumed(db, each, job) for each in job["servers"]}
+    configured = [each["id"] for each in job["servers"]]
+    box_meter = next((each["box_meter"] for each in job["servers"]), None)
+    removed = gone(db, configured)
+    reckoned = [
+        *((_source(each), _assumed(db, each, job)) for each in job["servers"]),
+        *((each.source(box_meter), each.assumed()) for each in removed),
+    ]
     for begin_s, end_s in ranges:
         day = Valued()
-        for server in job["servers"]:
-            what = assumed[server["id"]]
+        for source, what in reckoned:
             until_s = min(end_s, job["to_s"])
-            parts = cells(db, _source(server), begin_s, until_s, known.changes)
+            parts = cells(db, source, begin_s, until_s, known.changes)
             day += valued(parts, what, known)
         by_day.append((day.sums.used_j + day.sums.box_j, day.sums.always_j))
         found += day
     sums = found.sums
-    for server in job["servers"]:
-        counts = paid(db, server["id"], job["from_s"], job["to_s"])
+    for name in (*configured, *(each.id for each in removed)):
+        counts = paid(db, name, job["from_s"], job["to_s"])
         requests, delayed = requests + counts.requests, delayed + counts.delayed
-        woke = ledger.requests(db, server["id"], job["from_s"], job["to_s"])
+        woke = ledger.requests(db, name, job["from_s"], job["to_s"])
         wakers += ledger.groups(woke, "path")
     wakers.sort(key=lambda group: -group.wakes)
     return {

@@ -8,6 +8,7 @@ from datetime import datetime, tzinfo
 from typing import Any, Final
 from urllib.parse import quote
 
+from naproxy.core.office_time import which_of_two
 from naproxy.core.reason import Reason
 from naproxy.core.words import sentences, words
 from naproxy.notify.events import Notice
@@ -30,8 +31,9 @@ def letter(
     lines = sentences(notice.reason, language, where)
     if notice.more:
         lines += sentences(notice.more, language, where)
-    local = datetime.fromtimestamp(t_s, where).strftime("%Y-%m-%d %H:%M")
-    foot = words(Reason("notify.foot", time=local, page=page), language)
+    then = datetime.fromtimestamp(t_s, where)
+    time = f"{then:%Y-%m-%d %H:%M}{which_of_two(then)}"
+    foot = words(Reason("notify.foot", time=time, page=page), language)
     return {
         "t_s": t_s,
         "event": notice.event,
@@ -76,4 +78,4 @@ def _path(path: str) -> str:
 
 def kwh(energy_j: float) -> float:
     """Return kilowatt-hours from joules, as many digits as a reader needs."""
-    return round(energy_j / 3.6e6, 1)
+    return round(energy_j / 3.6e6, 1) + 0.0  # never -0.0

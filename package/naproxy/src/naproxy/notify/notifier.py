@@ -209,7 +209,7 @@ class Notifier:
         if not found or not found["known_s"]:
             return
         value = found["money"]
-        money = "" if value is None else f"{value:.2f} {config.office.currency}"
+        money = "" if value is None else f"{round(value, 2) + 0.0:.2f} {config.office.currency}"
         notice = report(found, f"{begun:%Y-%m}", money)
         self._tell(notice, now_s, config, found["picture"])
 

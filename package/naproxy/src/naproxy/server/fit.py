@@ -7,12 +7,18 @@ the three that fit best. Pure functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from naproxy.core.inference import Estimate, student_t
 from naproxy.core.reason import WrongError
+
+KEYS: Final = ("on_w", "off_w", "switch_j")
+UNSURE: Final = 0.2
+"""A power whose interval is wider to one side than this share of it is not reckoned with."""
+UNSURE_S: Final = 5.0
+"""Nor an E_switch that may be larger by what takes this long to save."""
 
 _MOST_ALIKE: Final = 1e-6
 """Determinant of the columns, each of length one, below which they count as dependent."""
@@ -67,6 +73,17 @@ def fit(runs: Sequence[Run], confidence: float = 0.95) -> Fit:
         estimates.append(Estimate(value / length, (value - half) / length, (value + half) / length))
     on_w, off_w, switch_j = estimates
     return Fit(on_w, off_w, switch_j, confidence, residual_j, len(runs))
+
+
+def measured(fit: Mapping[str, Any] | None) -> dict[str, float] | None:
+    """Return what a commissioning's fit measured (W, W, J), if it is good enough; none below 0."""
+    if not fit or fit["on_w"]["high"] > (1 + UNSURE) * fit["on_w"]["value"]:
+        return None
+    found = {key: max(0.0, round(float(fit[key]["value"]), 1)) for key in KEYS}
+    saved_w = found["on_w"] - found["off_w"]
+    if saved_w <= 0 or fit["switch_j"]["high"] - found["switch_j"] > UNSURE_S * saved_w:
+        return None
+    return found
 
 
 def _dot(a: Sequence[float], b: Sequence[float]) -> float:

@@ -27,6 +27,7 @@ from naproxy.api.shapes import (
 )
 from naproxy.history.days import VIEWS, day_of
 from naproxy.history.read import ledger, queries, rows, timeline
+from naproxy.history.read.states import HOUR_S
 from naproxy.server import stages
 
 from naproxy_webui.http.api import attachment, route
@@ -191,6 +192,12 @@ def power(query: dict[str, Any]) -> Any:
         exact=boolean(),
         changes=integer(),
         until_s=number(),
+        deleted=nullable(
+            obj(
+                before_s=number(description="The box has deleted the changes of before"),
+                keep_days=integer(),
+            )
+        ),
         stretches=array(
             obj(
                 id=integer(),
@@ -223,6 +230,7 @@ def states(query: dict[str, Any]) -> Any:
     changes = timeline.changes(db, server, from_s, until_s)
     told: dict[str, Any] = {"exact": changes <= MOST_STRETCHES, "changes": changes}
     told |= {"until_s": until_s, "stretches": [], "parts": []}
+    told["deleted"] = _deleted(db, server, from_s)
     if until_s <= from_s:
         return told
     if not told["exact"]:
@@ -233,6 +241,21 @@ def states(query: dict[str, Any]) -> Any:
     return told | {
         "stretches": [_told(asdict(s)) | {"wake": told_wake(led.get(s.id))} for s in listed]
     }
+
+
+def _deleted(db: sqlite3.Connection, server: str, from_s: float) -> dict[str, Any] | None:
+    """Return from when on changes are kept, if the range begins earlier and there were some."""
+    before_s = timeline.begun_s(db, server)
+    if before_s is None:
+        before_s = time.time()
+    if from_s >= before_s:
+        return None
+    first_s = db.execute(
+        "SELECT min(t_s) FROM state_hours JOIN servers ON id = server WHERE name = ?", (server,)
+    ).fetchone()[0]
+    if first_s is None or first_s + HOUR_S > before_s:
+        return None
+    return {"before_s": before_s, "keep_days": equipment().keep_days}
 
 
 @route(

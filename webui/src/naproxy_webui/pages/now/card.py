@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from naproxy.api import https
+from naproxy.server.fit import measured
 
 from naproxy_webui.i18n.reasons import plain, sentences
 from naproxy_webui.pages.now.rates import Rates
@@ -130,11 +131,12 @@ def woken(row: Status | None) -> dict[str, Any] | None:
 def always_on(report: Status | None, configured_w: float | None) -> dict[str, Any] | None:
     """Return what the server draws awake, and how that is known.
 
-    Measured by its commissioning if that had a meter, else as the configuration says.
+    Measured by its commissioning, where that is certain enough to use, else as the configuration
+    says.
     """
-    fit = (report or {}).get("fit")
-    if fit and fit["on_w"]["value"] > 0:
-        return {"w": fit["on_w"]["value"], "measured": True}
+    found = measured((report or {}).get("fit"))
+    if found:
+        return {"w": found["on_w"], "measured": True}
     return None if configured_w is None else {"w": configured_w, "measured": False}
 
 

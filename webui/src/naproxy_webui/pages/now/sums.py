@@ -16,12 +16,14 @@ from naproxy.core.rates import Rates
 from naproxy.core.reason import Reason
 from naproxy.history.days import begin, day_of, days, start_s
 from naproxy.history.read.forecast import LOOK_BACK_DAYS, Amount, Day, Forecast, forecast
+from naproxy.history.read.gone import gone
 from naproxy.history.read.savings import Valued
 from naproxy.history.read.waits import paid
 
 from naproxy_webui.office.money import office_rates
 from naproxy_webui.office.ranges import zone
 from naproxy_webui.pages.savings.saving import Believed, believed, sums
+from naproxy_webui.pages.savings.scope import first_known_s, is_early
 
 ALL_OF_IT: Final = 0.9995
 """As Savings says it."""
@@ -41,14 +43,16 @@ def saved(
 ) -> dict[str, Any]:
     """Return the sums of this month and the forecast, or why there is none, as a stored reason.
 
-    `kept` is what an earlier call left there.
+    Servers that were removed meanwhile are among them, but make no promise any more. `kept` is what
+    an earlier call left there.
     """
     today = day_of(now_s, zone())
     month = begin(today, "month")
     from_s = start_s(min(month, today - timedelta(LOOK_BACK_DAYS)), zone())
     month_s = start_s(month, zone())
     found: list[tuple[date, int, Valued]] = []
-    whats = {name: believed(db, name, now_s) for name in servers}
+    removed = [each.id for each in gone(db, servers)]
+    whats = {name: believed(db, name, now_s) for name in (*servers, *removed)}
     for day, begin_s, end_s in days(from_s, now_s, zone()):
         until_s = int(min(end_s, now_s // 60 * 60))
         of_all = Valued()
@@ -72,12 +76,20 @@ def saved(
         for day, _, each in found
         if day < today
     ]
+    firsts = [first for name in whats if (first := first_known_s(db, name)) is not None]
+    worth = so_far.energy_j if so_far.money is None else so_far.money
+    estimated = any(each.meter_estimated for each in whats.values())
+    early = is_early(min(firsts, default=None), now_s, worth)
     return {
         "from_s": month_s,
-        "kind": _kind(this_month, estimated=any(each.meter_estimated for each in whats.values())),
+        "kind": "none" if early else _kind(this_month, estimated=estimated),
         "net_j": so_far.energy_j,
         "money": so_far.money,
-        "promises": [_promise(db, name, what, month_s, now_s) for name, what in whats.items()],
+        "promises": [
+            _promise(db, name, what, month_s, now_s)
+            for name, what in whats.items()
+            if name in servers
+        ],
         **_expected(forecast(ended, today, so_far)),
     }
 

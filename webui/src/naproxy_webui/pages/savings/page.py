@@ -9,6 +9,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
 from typing import Any, Final
@@ -17,6 +18,7 @@ from flask import Response
 from naproxy.api.shapes import (
     ANY_OBJECT,
     array,
+    boolean,
     choice,
     integer,
     nullable,
@@ -25,10 +27,12 @@ from naproxy.api.shapes import (
     string,
 )
 from naproxy.history.days import VIEWS, day_of
+from naproxy.history.read.gone import gone
 from naproxy.history.read.savings import Saved, Valued
 from naproxy.history.read.waits import Wait, paid, waits
 
 from naproxy_webui.http.api import attachment, route
+from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
 from naproxy_webui.office.figures import middle
 from naproxy_webui.office.history import history, server_names
@@ -37,7 +41,7 @@ from naproxy_webui.office.office import office
 from naproxy_webui.office.ranges import zone
 from naproxy_webui.pages.savings.hindsight import newest_answer
 from naproxy_webui.pages.savings.saving import Believed, believed, shown, sums
-from naproxy_webui.pages.savings.scope import ALL, SCOPE, Scope, first_known_s, scope_of
+from naproxy_webui.pages.savings.scope import ALL, SCOPE, Scope, first_known_s, is_early, scope_of
 from naproxy_webui.render import render
 
 blueprint = Page("savings", __name__, "/savings", place=30)
@@ -71,8 +75,10 @@ POLICIES: Final = (
 @blueprint.get("/savings")
 def page() -> str:
     """Return the page; its figures come by the API."""
-    views = (*VIEWS, ALL)
-    return render("savings.html", servers=server_names(), views=views, policies=POLICIES)
+    views, names = (*VIEWS, ALL), server_names()
+    with suppress(ApiError):  # no history yet
+        names = [*names, *(each.id for each in gone(history(), names))]
+    return render("savings.html", servers=names, views=views, policies=POLICIES)
 
 
 @route(
@@ -92,6 +98,7 @@ def page() -> str:
             "to_s": integer(),
             "end_s": integer(),
             "first_s": nullable(integer()),
+            "early": boolean(description="The first day: there are no savings to show yet"),
             "unit": choice("hour", "day", "month"),
             "total": SUMS,
             **dict.fromkeys(WORTHS, WORTH),
@@ -110,6 +117,7 @@ def savings(query: dict[str, Any]) -> Any:
     found = Valued()
     for _, _, each in parts:
         found += each
+    first_s, worth = first_known_s(db, scope.server), found.net.money
     return {
         "server": scope.server,
         "view": scope.view,
@@ -117,7 +125,8 @@ def savings(query: dict[str, Any]) -> Any:
         "from_s": scope.from_s,
         "to_s": scope.to_s,
         "end_s": scope.end_s,
-        "first_s": first_known_s(db, scope.server),
+        "first_s": first_s,
+        "early": is_early(first_s, time.time(), found.sums.net_j if worth is None else worth),
         "unit": scope.unit,
         "total": shown(found.sums),
         **{name: asdict(getattr(found, name.removesuffix("_worth"))) for name in WORTHS},

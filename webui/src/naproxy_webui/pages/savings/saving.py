@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from flask import current_app
 from naproxy.history.read.cells import Source, cells
+from naproxy.history.read.gone import gone
 from naproxy.history.read.powers import powers
 from naproxy.history.read.savings import MEASURED, Assumptions, Saved, Valued, valued
+from naproxy.server.fit import measured
 
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
@@ -64,7 +66,7 @@ def _ask(db: sqlite3.Connection, name: str, known: Equipment, now_s: float) -> B
     said = control().get("/v1/config")
     server = next((s for s in said["server"] if s["id"] == name), None)
     if server is None:
-        raise ApiError(HTTPStatus.NOT_FOUND, t("savings.error_server"), "server")
+        return _of_removed(db, name, known, [each["id"] for each in said["server"]])
     source = Source(name, _meter(known, name), _meter(known, BOX))
     power, sources = powers(
         db, source, server["power"], _fit(name), proxy_w=said["box"]["proxy_w"], now_s=now_s
@@ -83,6 +85,26 @@ def _ask(db: sqlite3.Connection, name: str, known: Equipment, now_s: float) -> B
     )
 
 
+def _of_removed(
+    db: sqlite3.Connection, name: str, known: Equipment, configured: list[str]
+) -> Believed:
+    """Return what is kept of a server that was removed or renamed; ApiError if nothing is."""
+    found = next((each for each in gone(db, configured) if each.id == name), None)
+    if found is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, t("savings.error_server"), "server")
+    return Believed(
+        source=found.source(_meter(known, BOX)),
+        assumed=found.assumed(),
+        wake_s=found.about["wake_s"],
+        sleep_s=found.about["sleep_s"],
+        fraction=found.about["fraction"],
+        delta_s=found.about["delta_s"],
+        policy=found.about["policy"],
+        meter_estimated=False,
+        sources={**found.sources, "wake_s": EXPECTED, "sleep_s": EXPECTED},
+    )
+
+
 def _meter(known: Equipment, of: str) -> str | None:
     """Return the meter to believe: one that measures before one that estimates."""
     found = sorted((m for m in known.meters if m.of == of), key=lambda m: m.estimated)
@@ -93,19 +115,19 @@ def _times(
     server: dict[str, Any], status: dict[str, Any]
 ) -> tuple[dict[str, float], dict[str, str]]:
     times, sources = {}, {}
-    for name, measured, expected in (
+    for name, seen, expected in (
         ("wake_s", status["wake_s"], server["wake_expect_s"]),
         ("sleep_s", status["sleep_s"], server["sleep"].get("expect_s", 4.0)),
     ):
-        times[name] = float(expected if measured is None else measured)
-        sources[name] = EXPECTED if measured is None else MEASURED
+        times[name] = float(expected if seen is None else seen)
+        sources[name] = EXPECTED if seen is None else MEASURED
     return times, sources
 
 
 def _fit(name: str) -> dict[str, float]:
+    """Return what its commissioning measured; empty where that is too uncertain to use."""
     try:
-        fitted = (commissioned(name) or {}).get("fit") or {}
-        return {key: float(fitted[key]["value"]) for key in ("on_w", "off_w", "switch_j")}
+        return measured((commissioned(name) or {}).get("fit")) or {}
     except (ApiError, KeyError, TypeError, ValueError):
         return {}
 

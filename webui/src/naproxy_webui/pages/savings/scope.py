@@ -16,6 +16,7 @@ from naproxy_webui.office.ranges import of_calendar, zone
 
 ALL: Final = "all"
 HOUR_S: Final = 3600
+FIRST_DAY_S: Final = 86400
 FEW_DAYS: Final = 62
 """All of a history that is no longer than this is shown by days."""
 
@@ -65,6 +66,15 @@ def scope_of(db: sqlite3.Connection, query: dict[str, Any]) -> Scope:
     to_s = max(from_s, min(end_s, now_s))
     unit = {"day": "hour", "year": "month"}.get(view, "day")
     return Scope(name, view, found.day, from_s, to_s, end_s, unit, found.previous, found.next)
+
+
+def is_early(first_s: float | None, now_s: float, net: float) -> bool:
+    """Return whether it is the first day, and nothing was saved yet.
+
+    The box uses energy from its first minute on; sleep pays for that later. `net` is what was
+    saved, in money where it has a price, else in joules.
+    """
+    return first_s is None or (now_s - first_s < FIRST_DAY_S and net <= 0)
 
 
 def first_known_s(db: sqlite3.Connection, server: str) -> int | None:

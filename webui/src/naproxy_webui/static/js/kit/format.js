@@ -39,8 +39,15 @@ export function number(value, digits = 0, least = 0) {
 		maximumFractionDigits: digits,
 		minimumFractionDigits: Math.min(least, digits),
 	};
-	return intl(Intl.NumberFormat, options).format(value);
+	return intl(Intl.NumberFormat, options).format(withoutMinusZero(value, digits));
 }
+
+/**
+ * A loss that rounds to 0 is 0: "−0.00" says that something was lost.
+ * @param {number} value @param {number} digits
+ */
+const withoutMinusZero = (value, digits) =>
+	Math.abs(value) < 0.5 * 10 ** -digits ? Math.abs(value) : value;
 
 /** Digits after the point that show about three digits in all. @param {Maybe} value */
 function digitsOf(value) {
@@ -76,7 +83,7 @@ export function money(amount, digits = 2) {
 		minimumFractionDigits: digits,
 	};
 	try {
-		return intl(Intl.NumberFormat, options).format(amount);
+		return intl(Intl.NumberFormat, options).format(withoutMinusZero(amount, digits));
 	} catch {
 		return `${number(amount, digits, digits)}${NBSP}${currency}`;
 	}
@@ -93,7 +100,7 @@ export function co2(g) {
 export function share(value, digits = Math.abs(value ?? 0) < 0.0995 ? 1 : 0) {
 	if (!isNumber(value)) return unknown;
 	return intl(Intl.NumberFormat, { style: "percent", maximumFractionDigits: digits }).format(
-		value,
+		withoutMinusZero(value, digits + 2),
 	);
 }
 
@@ -121,10 +128,12 @@ const dates = (t_s, options) =>
 	intl(Intl.DateTimeFormat, { timeZone: zone, ...options }).format(t_s * 1000);
 
 /** Time of day: 14:03. @param {number} t_s */
-export const clock = (t_s) => dates(t_s, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+export const clock = (t_s) =>
+	dates(t_s, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }) + whichOfTwo(t_s);
 /** Time of day with seconds. @param {number} t_s */
 export const clockS = (t_s) =>
-	dates(t_s, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+	dates(t_s, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }) +
+	whichOfTwo(t_s);
 /** Day: Mon 5 Jan 2026. @param {number} t_s */
 export const date = (t_s) =>
 	dates(t_s, { weekday: "short", day: "numeric", month: "short", year: "numeric" });
@@ -164,6 +173,53 @@ export const weekday = (number_, length = "short") =>
 	intl(Intl.DateTimeFormat, { weekday: length, timeZone: "UTC" }).format(
 		Date.UTC(2026, 0, 5 + number_),
 	);
+
+/**
+ * Times that clocks show twice, when summer ends, have their zone: " CEST", " CET"; others nothing.
+ * @param {number} t_s
+ */
+function whichOfTwo(t_s) {
+	const key = `twice ${Math.floor(t_s / 900)}`;
+	if (!made.has(key)) {
+		/** @type {Intl.DateTimeFormatOptions} */
+		const options = { timeZone: zone, hour: "numeric", timeZoneName: "short" };
+		const parts = isShownTwice(t_s)
+			? intl(Intl.DateTimeFormat, options).formatToParts(t_s * 1000)
+			: [];
+		const name = parts.find(
+			(/** @type {Intl.DateTimeFormatPart} */ each) => each.type === "timeZoneName",
+		)?.value;
+		made.set(key, name ? ` ${name}` : "");
+	}
+	return made.get(key);
+}
+
+/** Whether clocks show this time once more, before or after. @param {number} t_s */
+export function isShownTwice(t_s) {
+	const local_s = t_s + offset_s(t_s);
+	return [-DAY_S, DAY_S].some((near_s) => {
+		const other_s = local_s - offset_s(t_s + near_s);
+		return other_s !== t_s && other_s + offset_s(other_s) === local_s;
+	});
+}
+
+/**
+ * A range of the calendar as people name it: October 2026, 2026, Thu 1 Oct 2026, Thu 1 Oct 2026 to
+ * Mon 5 Oct 2026. Its end is not included; one that is no midnight is said with its time.
+ * @param {number} from_s @param {number} to_s
+ */
+export function span(from_s, to_s) {
+	const last_s = to_s - 1;
+	const whole = [from_s, to_s].every((each) => midnight(each) === each);
+	if (!whole) return t("kit.from_to", { from: dateTime(from_s), to: dateTime(to_s) });
+	const [first, end] = [from_s, to_s].map(dayInput);
+	if (first.endsWith("-01-01") && end.endsWith("-01-01") && year(from_s) === year(last_s))
+		return year(from_s);
+	if (first.endsWith("-01") && end.endsWith("-01") && monthLong(from_s) === monthLong(last_s))
+		return monthLong(from_s);
+	if (date(from_s) === date(last_s)) return date(from_s);
+	return t("kit.from_to", { from: date(from_s), to: date(last_s) });
+}
 
 // The office's zone in numbers: for axes, and for days that begin at its midnight
 
@@ -214,5 +270,13 @@ export const midnight = (t_s, later = 0) => fromLocal((dayNumber(t_s) + later) *
 export const toInput = (t_s) => new Date((t_s + offset_s(t_s)) * 1000).toISOString().slice(0, 16);
 /** For `<input type="date">`, and as the API names a day. @param {number} t_s */
 export const dayInput = (t_s) => toInput(t_s).slice(0, 10);
+/** A moment as the API takes it: with its offset where clocks show it twice. @param {number} t_s */
+export function moment(t_s) {
+	if (!isShownTwice(t_s)) return toInput(t_s);
+	const offset = Math.round(offset_s(t_s) / 60);
+	const two = (/** @type {number} */ part) => String(part).padStart(2, "0");
+	const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60].map(two);
+	return `${toInput(t_s)}${offset < 0 ? "-" : "+"}${hours}:${minutes}`;
+}
 /** From `<input type="datetime-local">`; NaN if there is nothing in it. @param {string} text */
 export const fromInput = (text) => fromLocal(Date.parse(`${text}Z`) / 1000);

@@ -3,7 +3,18 @@
 // when one comes near it, each in a turn of its own: a phone stays quick while a page opens.
 
 import { all, h, one, s, t, tableOf } from "./core.js";
-import { clock, clockS, date, dateTime, day, month, number, offset_s } from "./format.js";
+import {
+	clock,
+	clockS,
+	date,
+	dateTime,
+	day,
+	fromLocal,
+	month,
+	number,
+	offset_s,
+	toInput,
+} from "./format.js";
 
 const MINUTE = 60,
 	HOUR = 3600,
@@ -27,11 +38,10 @@ const STEPS_S = [
 	2 * DAY,
 	7 * DAY,
 	14 * DAY,
-	30 * DAY,
-	91 * DAY,
-	182 * DAY,
-	365 * DAY,
 ];
+/** Longer steps are of the calendar: months. */
+const STEPS_MONTHS = [1, 2, 3, 6, 12, 24, 60, 120];
+const MONTH = 30.4375 * DAY;
 const MOST_ROWS = 500;
 const TICK_PX = 84;
 const STRIP_PX = 8;
@@ -204,9 +214,8 @@ function eachBand({ chartArea: area, scales: { x }, ctx, naproxyBands }, draw) {
  * @param {number} from_s @param {number} to_s @param {number} most
  */
 export function timeTicks(from_s, to_s, most) {
-	const step_s =
-		STEPS_S.find((each) => (to_s - from_s) / each <= Math.max(2, most)) ??
-		/** @type {number} */ (STEPS_S.at(-1));
+	const step_s = STEPS_S.find((each) => (to_s - from_s) / each <= Math.max(2, most));
+	if (step_s === undefined) return monthTicks(from_s, to_s, most);
 	const times = [];
 	const first_s = Math.floor((from_s + offset_s(from_s)) / step_s) * step_s;
 	// Hours that clocks show twice or not at all are real: up to an hour, steps are of real time.
@@ -220,9 +229,26 @@ export function timeTicks(from_s, to_s, most) {
 	return { times, step_s };
 }
 
+/**
+ * The same with the first days of months, so that a month's name is where it begins.
+ * @param {number} from_s @param {number} to_s @param {number} most
+ */
+function monthTicks(from_s, to_s, most) {
+	const months =
+		STEPS_MONTHS.find((each) => (to_s - from_s) / (each * MONTH) <= Math.max(2, most) - 1) ??
+		/** @type {number} */ (STEPS_MONTHS.at(-1));
+	const [year = 0, month = 1] = toInput(from_s).split("-").map(Number);
+	const times = [];
+	for (let at = Math.ceil((year * 12 + month - 1) / months) * months; ; at += months) {
+		const t_s = fromLocal(Date.UTC(Math.floor(at / 12), at % 12) / 1000);
+		if (t_s > to_s) return { times, step_s: months * MONTH };
+		if (t_s >= from_s) times.push(t_s);
+	}
+}
+
 /** @param {number} t_s @param {number} step_s */
 function tickWords(t_s, step_s) {
-	if (step_s >= 30 * DAY) return month(t_s);
+	if (step_s >= MONTH) return month(t_s);
 	if (step_s >= DAY) return day(t_s).replace(",", "");
 	if (step_s >= MINUTE) return clock(t_s) === "00:00" ? day(t_s).replace(",", "") : clock(t_s);
 	return clockS(t_s);

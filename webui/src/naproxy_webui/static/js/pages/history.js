@@ -1,7 +1,7 @@
 // The history: which tab, time and search are shown, all of them in the address.
 
 import { all, along, ApiError, at, get, h, one, refusal, t } from "../kit/core.js";
-import { clock, date, dateTime, dayInput, toInput } from "../kit/format.js";
+import { clock, date, dateTime, dayInput, moment, toInput } from "../kit/format.js";
 import { calendarTitle } from "../kit/range.js";
 import { showChanges, showDecisions } from "./history/changes.js";
 import { showEnergy } from "./history/energy.js";
@@ -84,8 +84,8 @@ const goTime = (time, options) =>
 function zoom(from_s, to_s) {
 	if (whole && from_s <= whole.from_s + 1 && to_s >= whole.to_s - 1) return back();
 	const { view = null, day = null } = whole ?? {};
-	const to = toInput(Math.max(to_s, from_s + 60));
-	return goTime({ view, day, from: toInput(from_s), to });
+	const to = moment(Math.max(to_s, from_s + 60));
+	return goTime({ view, day, from: moment(from_s), to });
 }
 
 /** The day, week, ... as a whole again. */
@@ -289,7 +289,7 @@ function step(by) {
 	const [from_s, to_s] = [range.from_s + length_s, range.to_s + length_s];
 	const beside = whole && from_s >= whole.from_s && to_s <= whole.to_s;
 	const { view = null, day = null } = (beside && whole) || {};
-	return goTime({ view, day, from: toInput(from_s), to: toInput(to_s) });
+	return goTime({ view, day, from: moment(from_s), to: moment(to_s) });
 }
 
 for (const button of views) {

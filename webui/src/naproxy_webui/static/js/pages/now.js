@@ -69,6 +69,7 @@ function doing(servers, now_s) {
 function amount({ kind, net_j, money: worth }) {
 	if (kind === "none") return t("now.saved_none");
 	const shown = worth === null ? energy(Math.abs(net_j)) : money(Math.abs(worth));
+	if (shown === (worth === null ? energy(0) : money(0))) return t("now.saved_none");
 	const lost = (worth ?? net_j) < 0;
 	return t(lost ? `now.lost.${kind}` : `now.saved.${kind}`, { amount: shown });
 }

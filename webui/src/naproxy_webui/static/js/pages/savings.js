@@ -68,7 +68,8 @@ function title({ view, from_s, end_s, first_s }) {
 /** @param {Saved} range */
 function tell(range) {
 	const empty = range.total.measured_s + range.total.modelled_s === 0;
-	fill(at("problem"), empty && notice("info", h("p", t("savings.nothing"))));
+	const words = empty ? "savings.nothing" : range.early ? "savings.early" : null;
+	fill(at("problem"), words && notice("info", h("p", t(words))));
 	for (const button of views)
 		button.setAttribute("aria-pressed", String(button.dataset.view === range.view));
 	at("range-title").textContent = title(range);

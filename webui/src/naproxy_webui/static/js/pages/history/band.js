@@ -85,11 +85,20 @@ export class Band {
 			: states.parts.filter((each) => Object.keys(each.seconds).length);
 		this.until_s = states.until_s;
 		this.svg.setAttribute("aria-label", t("history.band_label", { server }));
-		this.hint.textContent = states.exact
+		const { deleted } = states;
+		const hint = states.exact
 			? t("history.band_hint")
 			: t("history.band_shares", { count: states.changes });
+		const begins =
+			deleted &&
+			t("history.band_deleted", {
+				count: deleted.keep_days,
+				date: date(deleted.before_s),
+			});
+		this.hint.textContent = [begins, this.pieces.length && hint].filter(Boolean).join(" ");
 		this.legend.replaceChildren(...legend(this.pieces));
-		this.words.replaceChildren(h("p.soft", this.pieces.length ? "" : t("history.band_none")));
+		const none = this.pieces.length || deleted ? "" : t("history.band_none");
+		this.words.replaceChildren(h("p.soft", none));
 		this.svg.removeAttribute("aria-activedescendant");
 		this.draw();
 		if (this.pieces.length) this.#choose(this.pieces.length - 1);

@@ -3,13 +3,13 @@
 import { at, button, fill, h, icon, refusal, t } from "../../kit/core.js";
 import {
 	co2,
-	date,
-	dateTime,
 	duration,
 	energy,
+	midnight,
 	money,
 	number,
 	share,
+	span,
 	when,
 } from "../../kit/format.js";
 import { barChart, curveChart } from "../../kit/bars.js";
@@ -82,11 +82,11 @@ const row = ({ rows }, name) => rows.find((each) => each.policy === name);
 
 /** @param {Findings} found */
 function spanWords(found) {
-	const { from_s, to_s, requests, needs, cut } = found.span;
+	const { requests, needs, cut } = found.span;
+	const all = found.actual.requests ?? requests;
 	const words = [
-		t("savings.span", {
-			from: dateTime(from_s),
-			to: dateTime(to_s),
+		t("savings.span_in", { span: daysOf(found), requests: number(all) }),
+		t(all === requests ? "savings.span_needs" : "savings.span_gone_through", {
 			requests: number(requests),
 			needs: number(needs),
 		}),
@@ -96,16 +96,15 @@ function spanWords(found) {
 	return words.join(" ");
 }
 
+/** The days that it is about: the end may be any time of the last one. @param {Findings} found */
+const daysOf = ({ span: { from_s, to_s } }) => span(midnight(from_s), midnight(to_s - 1, 1));
+
 /** @param {Findings} found */
 function reached(found) {
 	const most = row(found, "bound-reactive")?.saving_gross,
 		got = really(found);
 	return most > 0 && got !== null && got > 0
-		? t("savings.reached", {
-				share: share(got / most),
-				from: date(found.span.from_s),
-				to: date(found.span.to_s),
-			})
+		? t("savings.reached_in", { share: share(got / most), span: daysOf(found) })
 		: "";
 }
 

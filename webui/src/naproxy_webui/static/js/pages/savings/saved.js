@@ -22,7 +22,8 @@ import { table } from "../../kit/plot.js";
 export async function showSaved({ saved }) {
 	const { total, net_worth: worth, assumed } = saved;
 	const known_s = total.measured_s + total.modelled_s;
-	fill(at("stats"), known_s ? stats(total, worth, assumed.office, known_s) : null);
+	const shown = known_s && !saved.early;
+	fill(at("stats"), shown ? stats(total, worth, assumed.office, known_s) : null);
 	at("price").hidden = Boolean(assumed.office.price_per_kwh);
 	const words = how(total, assumed, known_s);
 	const since_s = saved.priced_since_s;
