@@ -74,17 +74,17 @@ build: prepare ## compile the VMOD, render the VCL, fetch MicroPython for tests
 
 # ----------------------------------------------------------------------- test
 
-# Three targets run at a time, the longest first. A target that fails stops no other.
+# Four targets run at a time, the longest first. A target that fails stops no other.
 # BUILT: empty once it is built.
 BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-traffic test-week test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest test-collections test-calendars cache-tests
 test: build ## run all tests but those marked long: 13 minutes on two cores when it was measured
-	@echo "Testing, three targets at a time; each speaks when it has ended:"
+	@echo "Testing, four targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
 	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
-	    $(MAKE) --no-print-directory -k -j3 --output-sync=target BUILT= $(TESTS) || \
+	    $(MAKE) --no-print-directory -k -j4 --output-sync=target BUILT= $(TESTS) || \
 	    { echo "What failed, and how to run just that again:"; $(PYTHON) tests/failures.py $(BUILD)/test.log; exit 1; }
 
 test-all: ## run the tests marked long too, and test-measure; nobody has measured how long it takes
