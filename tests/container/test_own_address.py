@@ -45,10 +45,7 @@ def test_a_visitor_wakes_the_server_from_there(made: Container) -> None:
     for file in (server.private_key, server.known_hosts):
         shutil.copy(file, kept)
         (kept / file.name).chmod(0o600)
-    login = {
-        "key_file": f"/etc/naproxy/{server.private_key.name}",
-        "known_hosts_file": f"/etc/naproxy/{server.known_hosts.name}",
-    }
+    login = {"key_file": f"/etc/naproxy/{server.private_key.name}"}
     made.box.reconfigure(server={"sleep": login})
     made.box.await_state("awake")
     made.box.sleep()

@@ -39,6 +39,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[Office]:
     site: Site | None = getattr(request.module, "SITE", None)
     logs = ROOT / "build/e2e" / request.module.__name__.rpartition(".")[2]
     with Office(keep=logs, board=QUICK, site=site) as office:
+        office.box.fixed = getattr(request.module, "FIXED", {})
         office.box.start(**config)
         yield office
 

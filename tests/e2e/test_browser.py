@@ -14,7 +14,8 @@ from tests.simulator.office.box import ADDRESS, HOST
 from tests.simulator.office.namespace import ROOT
 
 NOTICE = "Tell us what you think: <survey@office.example>"
-CONFIG = {"box": {"notice": NOTICE}, "server": {"wake_expect_s": 2.0}}
+CONFIG = {"box": {"notice": NOTICE}}
+FIXED = {"naproxy.config.document.Server": {"wake_expect_s": 2.0}}
 WAKE_S = 2.0
 
 

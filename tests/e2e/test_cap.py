@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 CAP = 20
 EXCESS = 30
-CONFIG = {"server": {"hold": {"cap": CAP}}}
+FIXED = {"naproxy.config.document.Hold": {"cap": CAP}}
 CACHED = "/css/base.css?cap"
 
 

@@ -24,6 +24,9 @@ def codes(office: Office) -> list[str]:
     return [inhibitor.code for inhibitor in inhibitors(office)]
 
 
+FIXED = {"naproxy.server.inhibitors.Settings": {"work_s": 4.0}}
+
+
 @pytest.fixture
 def configured(office: Office) -> Iterator[Office]:
     yield office
@@ -51,7 +54,7 @@ def test_an_open_websocket_keeps_the_server_awake_even_by_hand(office: Office) -
 
 
 def test_work_keeps_the_server_awake_after_its_request_has_ended(configured: Office) -> None:
-    configured.box.reconfigure(server={"awake": {"work_paths": [WORK], "work_s": 4.0}})
+    configured.box.reconfigure(server={"awake": {"work_paths": [WORK]}})
     assert ask(configured.client, fresh(), headers=PROGRAM).status == 200
     assert "server.work" not in codes(configured)
     assert ask(configured.client, fresh(WORK)).status == 200

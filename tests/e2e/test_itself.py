@@ -59,6 +59,9 @@ def after(wait_s: float, call: Callable[[], Answer]) -> Answer:
     return call()
 
 
+FIXED = {"naproxy.config.document.Server": {"connect_timeout_s": 0.5}}
+
+
 def good(answer: Answer) -> bool:
     """Is it the server's own, and whole?"""
     if answer.request_id.startswith("websocket-"):
@@ -122,7 +125,6 @@ def test_a_request_calls_it_before_the_box_has_noticed(left_alone: Office) -> No
 
 def test_a_request_that_could_not_connect_is_sent_when_it_can(left_alone: Office) -> None:
     office, body = left_alone, b"order=1"
-    leave_alone(office, connect_timeout_s=0.5)
     # It has answered just now, so the box does not look before it sends.
     ask(office.client, fresh("/images/001.png"), headers=ASSET)
     office.server.board.suspend()

@@ -11,6 +11,7 @@ from naproxy.core.reason import Reason, reason_of
 
 from tests.e2e.clients import PERSON, ask, fresh
 from tests.e2e.conftest import QUICK, settle_awake
+from tests.fixed import CONNECT_AT_ONCE
 from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import VMOD, RefusedError, toml
@@ -20,7 +21,8 @@ from tests.simulator.office.server import ADDRESS
 
 NEVER = {"name": "timeout", "idle_s": 86400.0}
 IDLE = {"name": "timeout", "idle_s": 1.0}
-WAKE = [{"spacing_s": 0.1, "attempts": 20}]
+WAKE = [{"spacing_s": 0.1}]
+FIXED = {**CONNECT_AT_ONCE, "naproxy.drivers.wake.RungSettings": {"attempts": 20}}
 
 
 class Metered:
@@ -33,7 +35,7 @@ class Metered:
 
     def configure(self, policy: dict[str, Any] | None = None, **server: Any) -> None:
         config = self.box.default_config(
-            server={"wake": WAKE, "connect_timeout_s": 1, **server},
+            server={"wake": WAKE, **server},
             meter=[self.plug.configuration()],
         )
         config["server"][0]["policy"] = policy or NEVER
@@ -61,6 +63,7 @@ def shared() -> Iterator[Metered]:
         Plug(office.server.board, office.box.directory / "watts") as plug,
     ):
         metered = Metered(office, plug)
+        office.box.fixed = FIXED
         office.box.start()
         metered.configure()
         office.box.await_state("awake")

@@ -6,15 +6,12 @@ from naproxy.lab.replay.replay_visit import became
 
 from tests.e2e.clients import ASSET, PERSON, ask, fresh
 from tests.e2e.conftest import settle_asleep
+from tests.fixed import CONNECT_AT_ONCE
 from tests.patience import wait_for
 from tests.simulator.office import Office
 
-CONFIG = {
-    "server": {
-        "wake": [{"spacing_s": 0.1, "attempts": 5}],
-        "connect_timeout_s": 1,
-    }
-}
+CONFIG = {"server": {"wake": [{"spacing_s": 0.1}]}}
+FIXED = {**CONNECT_AT_ONCE, "naproxy.drivers.wake.RungSettings": {"attempts": 5}}
 
 
 def call_in_vain(office: Office) -> None:

@@ -13,6 +13,7 @@ from tests.e2e.clock import Clock
 from tests.faults.kinds import ASLEEP, AWAKE, FALLING, FAULTS, WAKING, Fault, Scene, small_disk
 from tests.faults.visitors import Visitors
 from tests.faults.watch import Watch, shown
+from tests.fixed import WATCHED
 from tests.patience import wait_for
 from tests.simulator.office import Office, Settings
 from tests.simulator.office.namespace import ROOT
@@ -20,8 +21,8 @@ from tests.simulator.office.namespace import ROOT
 QUICK = Settings(sleep_s=0.2, wake_s=0.2)
 CONFIG: dict[str, Any] = {
     "server": {
-        "sleep": {"timeout_s": 5.0, "expect_s": 1.0},
-        "ready": {"interval_s": 1.0, "asleep_interval_s": 0.5},
+        "sleep": {"timeout_s": 5.0},
+        "ready": {"asleep_interval_s": 0.5},
     }
 }
 """What a server that is watched closely has; the rest is the office's."""
@@ -163,6 +164,7 @@ class Campaign:
 def campaign(seed: int, logs: Path = ROOT / "build/faults") -> Iterator[Campaign]:
     """Make an office, and a box whose clock can step and whose disk can be full."""
     with Office(keep=logs, board=QUICK) as office, small_disk(office.box.data_dir):
+        office.box.fixed = WATCHED
         office.box.start(**CONFIG)
         office.box.stop()
         scene = Scene(office, Clock(office.directory))

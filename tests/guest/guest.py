@@ -280,7 +280,7 @@ class GuestBox(Box):
     def default_config(self, **changes: Any) -> dict[str, Any]:
         """Return the office's, with times for an emulated server on a busy machine."""
         config = super().default_config(**changes)
-        ssh = {"user": USER, "timeout_s": 180.0, "expect_s": 10.0}
+        ssh = {"user": USER, "timeout_s": 180.0}
         config["server"][0]["sleep"].update(ssh)
         return config
 

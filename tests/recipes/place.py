@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.clock import Clock
+from tests.fixed import WATCHED
 from tests.recipes import nightly
 from tests.recipes.clients import Calendar, Cloud
 from tests.recipes.samba import Samba
@@ -24,8 +25,8 @@ SLEEPS = (
 PREPARE = ROOT / "package/naproxy/src/naproxy/setup/prepare-server.sh"
 CONFIG: dict[str, Any] = {
     "server": {
-        "sleep": {"timeout_s": 5.0, "expect_s": 1.0},
-        "ready": {"interval_s": 1.0, "asleep_interval_s": 0.5},
+        "sleep": {"timeout_s": 5.0},
+        "ready": {"asleep_interval_s": 0.5},
     }
 }
 """As the fault campaign has it: a server that is watched closely."""
@@ -112,6 +113,7 @@ def place(logs: Path) -> Iterator[Place]:
     """Make the office, and take it down again."""
     with Office(keep=logs, board=QUICK) as office:
         clock = Clock(office.directory)
+        office.box.fixed = WATCHED
         office.box.start(**CONFIG)
         office.box.stop()
         office.box.start_controller(clock.environment())

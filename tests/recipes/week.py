@@ -28,8 +28,8 @@ from tests.simulator.office import Office
 HOUR_S = 2.0
 CONFIG: dict[str, Any] = {
     "server": {
-        "sleep": {"timeout_s": 5.0, "expect_s": 1.0},
-        "ready": {"interval_s": 1.0, "asleep_interval_s": 0.5},
+        "sleep": {"timeout_s": 5.0},
+        "ready": {"asleep_interval_s": 0.5},
         "cache": {"pages": "verified"},
     }
 }

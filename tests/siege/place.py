@@ -145,7 +145,7 @@ def _with_sleepers(office: Office) -> dict[str, Any]:
             "address": f"192.0.2.{200 + n}",
             "mac": f"02:00:5e:10:02:{n:02x}",
             "hosts": [host],
-            "wake": [{"driver": "etherwake", "attempts": 10000}],
+            "wake": [{"driver": "etherwake"}],
             "policy": web["policy"],
         }
         for n, host in enumerate(SLEEPERS)

@@ -158,7 +158,6 @@ class Stage:
                         "driver": "ssh",
                         # The guide's page makes the key: not in this machine's /etc.
                         "key_file": str(self.directory / "ssh/id_ed25519"),
-                        "known_hosts_file": str(self.directory / "ssh/known_hosts"),
                     },
                     "wake": [
                         {

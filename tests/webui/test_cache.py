@@ -82,13 +82,11 @@ def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stag
     page.goto("/settings/cache")
     at = "server.web.cache"
     expect(page.locator("input[value=frozen]")).to_be_checked()
-    expect(page.locator(f'[data-where="{at}.grace_s"]')).to_be_hidden()
     page.locator("input[value=default]").check()
     expect(page.locator(f'[data-where="{at}.warm"]')).to_be_hidden()
     page.locator("input[value=aggressive]").check()
-    field(page, f"{at}.grace_s").fill("7200")
     said = page.locator("[data-consequence=cache]")
-    expect(said).to_contain_text("up to 2 h")
+    expect(said).to_contain_text("up to 1 h")
     field(page, f"{at}.cookies").fill("cookie_consent\nlang*")
     field(page, f"{at}.warm").uncheck()
     field(page, f"{at}.pages").select_option("verified")
@@ -97,7 +95,7 @@ def test_each_mode_has_what_it_needs_and_is_saved(page: WatchedPage, stage: Stag
     saved(page)
     cache = server(stage)["cache"]
     assert cache == {
-        **{"mode": "aggressive", "grace_s": 7200, "cookies": ["cookie_consent", "lang*"]},
+        **{"mode": "aggressive", "cookies": ["cookie_consent", "lang*"]},
         **{"warm": False, "pages": "verified"},
     }
 

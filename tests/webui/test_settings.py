@@ -600,7 +600,7 @@ def test_decision_page_command_and_log_go_by_the_offices_clock(
 def test_a_length_of_time_is_typed_as_people_write_it(page: WatchedPage, stage: Stage) -> None:
     page.goto("/settings/all")
     page.locator("details").evaluate_all("all => all.forEach((each) => { each.open = true; })")
-    least = field(page, "server.web.awake.least_s")
+    least = field(page, "server.web.share.awake_s")
     for typed, seconds in (
         ("90 min", 5400),
         ("1:15", 4500),
@@ -612,5 +612,5 @@ def test_a_length_of_time_is_typed_as_people_write_it(page: WatchedPage, stage: 
         least.fill(typed)
         save(page)
         saved(page)
-        assert server(stage)["awake"]["least_s"] == seconds, typed
+        assert server(stage)["share"]["awake_s"] == seconds, typed
         page.locator(".toast button").first.click()

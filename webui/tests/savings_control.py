@@ -44,6 +44,4 @@ class Control:
             "power": {"on_w": 43.3, "off_w": 1.6, "switch_j": 170.7},
             "promise": {"fraction": 0.01, "delta_s": 1.0},
             "policy": {"name": "teacher"},
-            "wake_expect_s": 5.0,
-            "sleep": {"expect_s": 4.0},
         }

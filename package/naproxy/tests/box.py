@@ -41,6 +41,11 @@ id = "web"
 address = "127.0.0.1"
 mac = "02:00:00:00:00:01"
 """
+QUICK = {
+    "naproxy.drivers.ready.ReadySettings": {"timeout_s": 0.3, "interval_s": 0.2},
+    "naproxy.policy.thesis.Settings": {"min_idle_s": 0.0},
+}
+"""What no office would set, as these tests want it."""
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="raw packets need root")
 
 
@@ -108,11 +113,12 @@ class Box:
         self.file.write_text(self.toml(**server))
         self.arguments = [f"--run-dir={self.run_dir}", f"--data-dir={self.data_dir}"]
         self.arguments += ["--group=", "--control-group="]
+        self.fixed = QUICK
         self.process: Forked | None = None
         self._page: page.Page | None = None
 
     def toml(self, **changes: Any) -> str:
-        values: dict[str, Any] = {"port": self.server.port, "awake_s": 86400, "attempts": 60}
+        values: dict[str, Any] = {"port": self.server.port, "awake_s": 86400}
         values["armed"] = "true"
         values |= changes
         return f"""
@@ -128,18 +134,13 @@ armed = {values["armed"]}
 driver = "ssh"
 timeout_s = 5
 key_file = "{self.directory}/ssh/id_ed25519"
-known_hosts_file = "{self.directory}/ssh/known_hosts"
 [[server.wake]]
 spacing_s = 0.2
-attempts = {values["attempts"]}
 [server.ready]
-timeout_s = 0.3
-interval_s = 0.2
 asleep_interval_s = 0.2
 [server.policy]
 name = "thesis"
 min_awake_s = {values["awake_s"]}
-min_idle_s = 0
 """
 
     def ssh(self, script: str) -> None:
@@ -160,7 +161,7 @@ min_idle_s = 0
 
     def popen(self) -> Forked:
         arguments = ["controller", "--config", str(self.file), *self.arguments]
-        return Forked(arguments, self.environment(), self.directory / "log")
+        return Forked(arguments, self.environment(), self.directory / "log", fixed=self.fixed)
 
     def log(self) -> str:
         return (self.directory / "log").read_text()

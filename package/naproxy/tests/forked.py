@@ -17,6 +17,8 @@ from pathlib import Path
 
 from naproxy.cli.__main__ import main
 
+from tests.fixed import Fixed, fix
+
 _FORKS = get_context("forkserver")
 _FORKS.set_forkserver_preload(["naproxy.cli.__main__", "naproxy.daemon.main"])
 
@@ -30,9 +32,10 @@ class Forked:
         env: Mapping[str, str],
         log: Path,
         out: Path | None = None,
+        fixed: Fixed | None = None,
     ) -> None:
         """Start it with these arguments; its errors are added to `log`, the rest to `out`."""
-        started = (tuple(arguments), dict(env), log, out)
+        started = (tuple(arguments), dict(env), log, out, fixed or {})
         self._process = _FORKS.Process(target=_run, args=started, daemon=True)
         self._process.start()
         assert self._process.pid
@@ -69,8 +72,9 @@ def run(arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProce
 
 
 def _run(
-    arguments: Sequence[str], env: Mapping[str, str], log: Path, out: Path | None = None
+    arguments: Sequence[str], env: Mapping[str, str], log: Path, out: Path | None, fixed: Fixed
 ) -> None:
+    fix(fixed)
     os.environ.clear()
     os.environ.update(env)
     time.tzset()

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from naproxy.core.page_h import Layout
 
+from tests import fixed
 from tests.patience import wait_for
 from tests.simulator.office import pki, server
 from tests.simulator.office.namespace import ROOT, Namespace, OfficeError, running
@@ -92,6 +93,8 @@ class Box(Namespace):
         self.vmod = VMOD
         self.arguments: list[str | Path] = []
         """Further ones of the controller."""
+        self.fixed: fixed.Fixed = {}
+        """What it begins with of what no office can set."""
         self.optimised = False
         """Whether Varnish's rules are compiled as on the image: two seconds more."""
         self._server = office_server
@@ -128,12 +131,11 @@ class Box(Namespace):
                 "driver": "ssh",
                 "user": "root",
                 "key_file": str(self._server.private_key),
-                "known_hosts_file": str(self._server.known_hosts),
             },
             "ready": {"kind": "http", "path": "/robots.txt"},
             "policy": {"name": "thesis", "min_awake_s": 86400},
             # All visitors come from one machine, which is no stranger.
-            "share": {"awake_s": 0, "network_awake_s": 0, "wakes": 0},
+            "share": {"awake_s": 0, "wakes": 0},
         }
         merged = _merge({"box": {"interface": "eth0"}, "server": web}, changes)
         return {**merged, "server": [merged["server"]]}
@@ -142,10 +144,16 @@ class Box(Namespace):
         """Give the running controller another configuration, made as for `start`."""
         self.api("PUT", "/v1/config", toml(self.default_config(**changes)).encode())
 
+    def _naproxy(self) -> list[str | Path]:
+        if self.fixed:
+            return [sys.executable, fixed.__file__, json.dumps(self.fixed)]
+        return [Path(sys.executable).with_name("naproxy")]
+
     def controller_command(self) -> list[str | Path]:
         """Return how it is started."""
         return [
-            *(Path(sys.executable).with_name("naproxy"), "controller"),
+            *self._naproxy(),
+            "controller",
             *("--config", self.config_file),
             *("--run-dir", self.run_dir, "--data-dir", self.data_dir),
             *("--edge-dir", self.edge_dir, "--edge-user", EDGE_GROUP),

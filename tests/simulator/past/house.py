@@ -8,7 +8,7 @@ import random
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,6 @@ hosts = ["{HOST}"]
 driver = "ssh"
 [server.ready]
 check_mac = false
-interval_s = 60
 asleep_interval_s = 60
 [server.promise]
 fraction = 0.05
@@ -66,6 +65,12 @@ name = "teacher"
 _NO_INTERFACE = "none"
 _SETTLE_S = 30.0
 DAY_S = 86400.0
+
+
+def configured(text: str) -> Server:
+    """Return the server of a configuration, which is seldom probed."""
+    server = config.parse(text).server[0]
+    return replace(server, ready=replace(server.ready, interval_s=60.0))
 
 
 class _Page(Page):
@@ -151,7 +156,7 @@ class Past:
         self._history.watch(["web"])
         self._keep_days = config.Box().keep_days
         box = BoxContext(self._page, self._journal, now.epoch_s, self._power_w, look=nobody_around)
-        server = config.parse(CONFIG).server[0]
+        server = configured(CONFIG)
         slots.assign(self._page, [server])
         _Executor.board = self._board
         self.runner = _Runner(box, 0, server, _NO_INTERFACE)

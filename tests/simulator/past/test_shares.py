@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from naproxy.config import document as config
 from naproxy.controller.context import BoxContext
 from naproxy.controller.sharing import Spent
 from naproxy.core import page_h
@@ -45,10 +44,9 @@ armed = true
 driver = "ssh"
 [server.ready]
 check_mac = false
-interval_s = 60
 asleep_interval_s = 60
 """
-LIMITLESS: Final = "[server.share]\nawake_s = 0\nnetwork_awake_s = 0\nwakes = 0\n"
+LIMITLESS: Final = "[server.share]\nawake_s = 0\nwakes = 0\n"
 PATIENT: Final = '[server.policy]\nname = "timeout"\nidle_s = 7200\n'
 USUAL: Final = '[server.policy]\nname = "timeout"\nidle_s = 120\n'
 SOON_S: Final = 900.0
@@ -196,7 +194,7 @@ def live(directory: Path, text: str, doings: Iterable[Doing], days: float = DAYS
         day = lambda: int(now.wall() // DAY_S)  # noqa: E731 - the office's
         box = BoxContext(shared, journal, now.epoch_s, day=day, look=house.nobody_around)
         house._Executor.board = Board(now.wall, random.Random(1), Mishaps())
-        runner = house._Runner(box, 0, config.parse(CONFIG + text).server[0], "none")
+        runner = house._Runner(box, 0, house.configured(CONFIG + text), "none")
         door.wake = runner.wake
         spent = Spent(shared)
         loop = asyncio.get_running_loop()

@@ -170,16 +170,16 @@ def test_an_error_names_its_field_in_both_languages(box: Box, client: FlaskClien
             ('must look like "mon-fri', "muss aussehen wie „mon-fri"),
         ),
         ("office.time_zone", "Europe/Nowhere", ("no time zone", "zum Beispiel Europe/Berlin")),
-        ("server.web.awake.least_s", -5, ("must be 0 s to 24 h (given: -5", "(angegeben: -5")),
+        ("server.web.hold.limit_s", 0, ("must be 1 s to 10 min (given: 0", "(angegeben: 0")),
         (
-            "server.web.awake.least_s",
+            "server.web.hold.limit_s",
             "soon",
             (
-                "Shortest time awake: must be a length of time, such as 90 s",
-                "Kürzeste Zeit wach: muss eine Zeitdauer sein, wie 90 s",
+                "Longest wait: must be a length of time, such as 90 s",
+                "Längste Wartezeit: muss eine Zeitdauer sein, wie 90 s",
             ),
         ),
-        ("server.web.wake_expect_s", 0, ("must be 0.1 s to 10 min", "zwischen 0,1 s und 10 min")),
+        ("server.web.wake.1.spacing_s", 0, ("must be 0.05 s to 10 min", "0,05 s und 10 min")),
         ("server.web.promise.fraction", "x", ("must be a percentage", "ein Prozentsatz")),
         (
             "server.web.power.on_w",

@@ -61,7 +61,6 @@ mac = "02:00:00:00:00:03"
 [server.sleep]
 driver = "ssh"
 key_file = "ETC/ssh/id_ed25519"
-known_hosts_file = "ETC/ssh/known_hosts"
 """
 USERS = [{"name": "anna", "role": "admin", "password": "scrypt$digest"}]
 

@@ -29,11 +29,10 @@ def test_a_box_shows_its_own_token_and_checks_the_server() -> None:
     assert said["post_update_reboot"] == "false"
 
 
-def test_a_token_for_all_a_name_and_a_restart_are_passed_on() -> None:
-    said = client(FLEET + 'token_of = "gateway"\nname = "box-7"\ntenant = "ACME"\nrestart = true\n')
+def test_a_token_for_all_and_a_restart_are_passed_on() -> None:
+    said = client(FLEET + 'token_of = "gateway"\nrestart = true\n')
     assert said["gateway_token"] == "%s{s3cret}=#;"
     assert "auth_token" not in said
-    assert (said["tenant_id"], said["target_name"]) == ("ACME", "box-7")
     assert said["post_update_reboot"] == "true"
 
 
@@ -48,12 +47,8 @@ def test_what_is_no_address_is_refused(subtests: pytest.Subtests) -> None:
 
 def test_a_value_that_would_mean_more_in_the_file_is_refused(subtests: pytest.Subtests) -> None:
     for value in ("a b", "a\\nssl=false", "\\u00e4", "a\\\\sb", "\\u0000"):
-        for key in ("tenant", "name", "token"):
-            with (
-                subtests.test(key=key, value=value),
-                pytest.raises(ConfigError, match=f"fleet.{key}"),
-            ):
-                config.parse(f'[fleet]\nurl = "https://a"\n{key} = "{value}"\n')
+        with subtests.test(value=value), pytest.raises(ConfigError, match=r"fleet\.token"):
+            config.parse(f'[fleet]\nurl = "https://a"\ntoken = "{value}"\n')
 
 
 def test_a_fleet_without_a_token_is_refused() -> None:

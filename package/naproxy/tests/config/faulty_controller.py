@@ -8,13 +8,16 @@ from typing import Any
 import forked
 from naproxy.daemon import main as daemon
 
+from tests.fixed import Fixed
+
 _take = daemon.Controller._take
 
 
 class FaultyController(forked.Forked):
     """Ends, or hangs, when it takes a notice that says so."""
 
-    def __init__(self, *started: Any) -> None:
+    def __init__(self, arguments: Any, env: Any, log: Any, fixed: Fixed | None = None) -> None:
+        started = (arguments, env, log, None, fixed or {})
         self._process = forked._FORKS.Process(target=_run, args=started, daemon=True)
         self._process.start()
         assert self._process.pid

@@ -373,14 +373,14 @@ def test_a_domain_means_nothing_to_a_shell() -> None:
 
 def test_all_errors_are_told_at_once() -> None:
     found = problems(
-        '[box]\nnotise = ""\n[[server]]\nid = "a"\naddress = 1\n[server.hold]\ncap = -1\n'
+        '[box]\nnotise = ""\n[[server]]\nid = "a"\naddress = 1\n[server.hold]\nlimit_s = -1\n'
         '[[server]]\nid = "b"\naddress = "::1"\nmac = "02:00:00:00:00:01"\nport = 0\n'
     )
     assert set(found) == {
         "box.notise",
         "server.a.address",
         "server.a.mac",
-        "server.a.hold.cap",
+        "server.a.hold.limit_s",
         "server.b.port",
     }
 
@@ -508,7 +508,7 @@ def test_a_key_that_got_another_name_is_read_with_a_warning() -> None:
 
 
 def test_what_is_no_key_any_more_is_ignored_with_a_warning() -> None:
-    hold = "[server.hold]\ncap = 7\n"
+    hold = "[server.hold]\nlimit_s = 7\n"
     gone = 'release_batch = 3\nrelease_ms = -1\n[server.cache]\nwarm_sla = "mine"\n'
     found = config.look(LEAST + hold + gone)
     assert found.config == config.parse(LEAST + hold)
@@ -531,6 +531,14 @@ def test_a_key_of_a_driver_that_is_no_key_any_more_is_ignored_with_a_warning() -
         ('[server.policy]\nname = "thesis"\nthreshold_s = 5\n', "server.web.policy.threshold_s"),
         ('[[meter]]\nid = "m"\nof = "web"\nhighest_w = 9\n', "meter.m.highest_w"),
         ("[box]\nheartbeat_s = 0.1\n", "box.heartbeat_s"),
+        ("[box]\nlearn_robots = false\n", "box.learn_robots"),
+        ('[fleet]\ntenant = "ACME"\n', "fleet.tenant"),
+        ("wake_expect_s = 'soon'\n", "server.web.wake_expect_s"),
+        ("[server.awake]\nleast_s = 60\n", "server.web.awake.least_s"),
+        ("[server.ready]\nstatus = [200]\n", "server.web.ready.status"),
+        ("[[server.wake]]\nattempts = 9\n", "server.web.wake.1.attempts"),
+        ('[server.sleep]\ndriver = "ssh"\nexpect_s = 9\n', "server.web.sleep.expect_s"),
+        ('[[certificate]]\nid = "main"\nkind = "rsa"\n', "certificate.main.kind"),
     ):
         found = config.look(LEAST + gone)
         line = next(each for each in gone.splitlines() if where.rpartition(".")[2] in each)
@@ -574,19 +582,19 @@ def test_an_older_table_and_its_further_ways_to_wake_are_read_as_one_list() -> N
 def test_keys_of_an_older_table_that_are_the_servers_now_are_read_there() -> None:
     older = '[server.wake]\nspacing_s = 2\nexpect_s = 9\ninterface = "eth7"\n'
     found = config.look(f"{LEAST}{older}direct = false\ndirect_port = 7\n")
-    newer = 'wake_expect_s = 9\ninterface = "eth7"\n[[server.wake]]\nspacing_s = 2\n'
+    newer = 'interface = "eth7"\n[[server.wake]]\nspacing_s = 2\n'
     assert found.config == config.parse(LEAST + newer)
     said = {each.where.removeprefix("server.web."): str(each.reason) for each in found.warnings}
     assert said == {
         "wake": "is a list now: write [[server.wake]]",
-        "wake.expect_s": "is called server.wake_expect_s now",
+        "wake.expect_s": "has no effect any more",
         "wake.interface": "is called server.interface now",
         "wake.direct": "has no effect any more",
         "wake.direct_port": "has no effect any more",
     }
     # What is given at the new place holds.
-    both = config.parse(f"{LEAST}wake_expect_s = 1\n{older}").server[0]
-    assert (both.wake_expect_s, both.interface) == (1.0, "eth7")
+    both = config.parse(f'{LEAST}interface = "eth1"\n{older}').server[0]
+    assert both.interface == "eth1"
 
 
 def test_an_older_broadcast_address_is_another_way_to_wake() -> None:
@@ -614,7 +622,6 @@ def test_an_older_packet_to_another_subnet_keeps_its_interface() -> None:
 
 def test_nonsense_in_an_older_table_is_refused_and_never_a_crash() -> None:
     for line, where in (
-        ("expect_s = 'soon'", "wake_expect_s"),
         ("interface = 3", "interface"),
         ("nonsense = 1", "wake.1.nonsense"),
     ):
@@ -636,8 +643,8 @@ def test_every_key_says_what_it_is() -> None:
 
 
 def test_every_number_with_a_dimension_says_its_unit() -> None:
-    bare = {"port", "cap", "fraction", "attempts", "most_cycles", "wakes"}
-    bare |= {"line", "vmid", "cipher_suite", "bus", "i2c_address", "shunt_uohm"}
+    bare = {"port", "fraction", "most_cycles", "wakes"}
+    bare |= {"line", "vmid", "bus", "i2c_address", "shunt_uohm"}
     bare |= {"sensor", "channel", "outlet", "price_per_kwh", "co2_g_per_kwh", "to_server_port"}
     bare |= {"co2_by_hour", "smtp_port"}
     names = {k.path.rpartition(".")[2] for k in NUMBERS if not k.unit}

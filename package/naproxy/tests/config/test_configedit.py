@@ -186,7 +186,7 @@ expect_s = 9
 interface = "eth7"
 password = "00:11:22:33" # do not tell
 [server.hold]
-cap = 3
+limit_s = 3
 [[server.rung]] # the button
 driver = "gpio"
 line = 3
@@ -207,7 +207,8 @@ def test_older_ways_to_wake_become_one_list_with_the_next_change() -> None:
     written, data = edited(("set", "server.web.wake.2.line", 4), text=OLD_WAYS)
     web, shop = data["server"]
     assert web["wake"] == [NEW_WAYS[0], {"driver": "gpio", "line": 4}]
-    assert (web["interface"], web["wake_expect_s"], web["hold"]) == ("eth7", 9, {"cap": 3})
+    assert (web["interface"], web["hold"]) == ("eth7", {"limit_s": 3})
+    assert "wake_expect_s" not in web
     assert shop["wake"] == [{"driver": "etherwake"}, {"driver": "udp"}]
     assert "rung" not in written
     for comment in ("# our BMC", "# since March", "# do not tell", "# the button"):
@@ -248,8 +249,8 @@ def test_the_way_to_wake_that_holds_without_a_word_stays_when_its_list_changes()
     for change, ways in (
         (("add", "server.web.wake", way), [{"driver": "etherwake"}, way]),
         (
-            ("set", "server.web.wake.1.attempts", 5),
-            [{"driver": "etherwake", "attempts": 5}],
+            ("set", "server.web.wake.1.spacing_s", 5),
+            [{"driver": "etherwake", "spacing_s": 5}],
         ),
         (("set", "server.web.wake.1", way), [way]),
         (("set", "server.web.wake", [way]), [way]),
@@ -258,7 +259,7 @@ def test_the_way_to_wake_that_holds_without_a_word_stays_when_its_list_changes()
         assert data["server"][0]["wake"] == ways, change
         assert "[[server.wake]]" in written, change
     assert "wake" not in edited(("remove", "server.web.wake.1"))[1]["server"][0]
-    assert refused("set", "server.web.wake.2.attempts", 5)[0] == "server.web.wake.2"
+    assert refused("set", "server.web.wake.2.spacing_s", 5)[0] == "server.web.wake.2"
     assert refused("add", "server.nope.wake", way)[0] == "server.nope"
 
 

@@ -239,15 +239,15 @@ def test_a_key_that_only_signs_stays_with_another_host(ours: InForce, tmp_path: 
 def test_nor_does_mending_a_refused_file_send_one_elsewhere(ours: InForce) -> None:
     good = ours.file.read_text()
     Worked(ours.file).end(good.encode())
-    wrong = good.replace("[mqtt]", '[mqtt]\nevery_s = "wrong"')
+    wrong = good.replace("[mqtt]", '[mqtt]\ntopic = ""')
     ours.file.write_text(wrong)
     refused = InForce(ours.file, Worked(ours.file).choose(), lambda _: None)
     mend = configuration.handlers(refused)["config.mend"]
     text = shown(wrong.encode())
     assert text
-    text = text.replace('"wrong"', "30")
+    text = text.replace('topic = ""', 'topic = "boxes"')
     with pytest.raises(ApiError) as error:
         mend(refused.version, text.replace("192.0.2.5", "192.0.2.66"))
     assert error.value.body["problems"][0]["where"] == "mqtt.password"
     mend(refused.version, text)
-    assert refused.current().mqtt.every_s == 30
+    assert refused.current().mqtt.topic == "boxes"

@@ -34,7 +34,6 @@ HOSTILE = (
     f'{SSH}key_file = "{{folder}}/commands/switch"\n',
     f'{SSH}key_file = "{{folder}}/naproxy.toml"\n',
     f'{SSH}key_file = "{{folder}}/link/shadow"\n',
-    f'{SSH}known_hosts_file = "/root/.ssh/authorized_keys"\n',
     f'{SERVER}[server.sleep]\ndriver = "agent"\nkey_file = "/data/naproxy-webui/secret"\n',
     f'{SERVER}[[server.wake]]\ndriver = "ipmi"\n{BMC}password_file = "/etc/shadow"\n',
     f'{SERVER}[server.awake]\ncalendar = "/etc/shadow"\n',
@@ -51,7 +50,7 @@ HOSTILE = (
 )
 USUAL = (
     SSH,
-    f'{SSH}key_file = "{{folder}}/ssh/key"\nknown_hosts_file = "/etc/naproxy/known"\n',
+    f'{SSH}key_file = "{{folder}}/ssh/key"\n',
     f'{SERVER}[server.awake]\ncalendar = "{{folder}}/office.ics"\n',
     f'{SERVER}[server.awake]\ncalendar = "https://calendar.example/office.ics"\n',
     f'{METER}driver = "simulated"\nfile = "{{folder}}/watts"\n',

@@ -315,7 +315,7 @@ SECRET = (
     + b"""[mqtt]
 host = "192.0.2.5"
 password = "hush" # or "hush2"
-every_s = "wrong"
+port = "wrong"
 [fleet]
 TOKEN = [
   "hush3"
@@ -331,7 +331,7 @@ def test_a_refused_text_is_shown_without_its_secrets() -> None:
     assert text
     assert "hush" not in text
     assert "h\\u" not in text
-    assert 'every_s = "wrong"' in text
+    assert 'port = "wrong"' in text
 
 
 def test_what_was_left_out_comes_back_where_its_mark_is() -> None:

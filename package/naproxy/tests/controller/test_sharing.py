@@ -36,7 +36,6 @@ idle_s = 7200
 work_paths = ["/backup"]
 [server.share]
 awake_s = 600
-network_awake_s = 1800
 wakes = 10
 """
 SERVER = samples.server(text=TEXT)

@@ -19,7 +19,6 @@ hosts = {hosts}
 port = 8080
 waiting_page = false
 wake_classes = ["person", "api"]
-connect_timeout_s = 7.5
 first_byte_timeout_s = 33
 [[server.wake]]
 [[server.wake]]
@@ -28,9 +27,7 @@ address = "192.0.2.255"
 ports = [7, 9]
 [server.cache]
 mode = "aggressive"
-grace_s = 99
 [server.hold]
-cap = 11
 limit_s = 12.5
 [server.promise]
 delta_s = 1.5
@@ -80,10 +77,10 @@ def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) ->
     assert (bytes(record.wol_address)[:4], record.wol_port) == (bytes([192, 0, 2, 255]), 7)
     assert record.wakes_mask == 1 << Klass.PERSON | 1 << Klass.API
     assert record.wake_expect_ms == 4200
-    assert (record.hold_cap, record.hold_limit_ms) == (11, 12500)
+    assert (record.hold_cap, record.hold_limit_ms) == (510, 12500)
     assert (record.release_batch, record.release_ms) == (20, 10)
-    assert (record.crawler_retry_s, record.grace_s, record.delta_ms) == (3600, 99, 1500)
-    assert (record.connect_timeout_ms, record.first_byte_timeout_ms) == (7500, 33000)
+    assert (record.crawler_retry_s, record.grace_s, record.delta_ms) == (3600, 3600, 1500)
+    assert (record.connect_timeout_ms, record.first_byte_timeout_ms) == (10000, 33000)
     assert record.reach_ms == 2000
     assert record.seq % 2 == 0
 
@@ -120,7 +117,7 @@ def test_a_new_configuration_does_not_end_the_way_to_https(shared: page.Page) ->
 
 def test_harmless_cookies_are_told_by_their_hashes(shared: page.Page) -> None:
     text = SERVER.format(id="web", address="192.0.2.10", hosts='["a.example"]')
-    named = text.replace("grace_s = 99", 'cookies = ["a", "pll_*"]')
+    named = text.replace("[server.hold]", 'cookies = ["a", "pll_*"]\n[server.hold]')
     write(shared, config.parse(named))
     assert list(shared.server(0).cookie)[:3] == [0xAF63DC4C8601EC8C, page.fnv(b"pll_*"), 0]
     write(shared, config.parse(text))

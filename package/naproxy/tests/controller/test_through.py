@@ -22,7 +22,6 @@ hosts = {hosts}
 mode = "{mode}"
 to_server_port = 8443
 [server.hold]
-cap = 11
 limit_s = 12.5
 """
 
@@ -58,7 +57,7 @@ def test_a_service_has_its_servers_port_and_limits(shared: Page) -> None:
     service = shared.layout.service[0]
     assert (service.listen, service.port, service.hold_limit_ms, service.most_held) == (
         *(Listen.EDGE, 8443),
-        *(12500, 11),
+        *(12500, 510),
     )
     assert service.most_open == slots.MOST_OPEN
     assert service.seq % 2 == 0

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from box import MAC, Box
+from box import MAC, QUICK, Box
 from naproxy.core.state import State
 
 
@@ -39,7 +39,7 @@ def ear() -> Iterator[Ear]:
 def udp(ear: Ear) -> str:
     return (
         '[[server.wake]]\ndriver = "udp"\naddress = "127.0.0.1"\n'
-        f"ports = [{ear.port}]\nspacing_s = 0.2\nattempts = 20\n"
+        f"ports = [{ear.port}]\nspacing_s = 0.2\n"
     )
 
 
@@ -53,7 +53,8 @@ def cycle(box: Box) -> int:
 
 
 def test_after_three_packets_the_next_rung_wakes_it(make: Callable[..., Box], ear: Ear) -> None:
-    box = ear.box = make(attempts=3)
+    box = ear.box = make()
+    box.fixed = {**QUICK, "naproxy.drivers.wake.RungSettings": {"attempts": 3}}
     box.server.deaf = True
     box.file.write_text(box.file.read_text() + udp(ear))
     box.start().wait(State.AWAKE)
@@ -68,9 +69,10 @@ def test_after_three_packets_the_next_rung_wakes_it(make: Callable[..., Box], ea
 
 
 def test_a_rung_that_fails_is_passed_over_and_said(make: Callable[..., Box], ear: Ear) -> None:
-    box = ear.box = make(attempts=3)
+    box = ear.box = make()
+    box.fixed = {**QUICK, "naproxy.drivers.wake.RungSettings": {"attempts": 3}}
     broken = '[[server.wake]]\ndriver = "gpio"\nchip = "gpiochip99"\nline = 1\n'
-    text = box.file.read_text().replace("[[server.wake]]\nspacing_s = 0.2\nattempts = 3\n", broken)
+    text = box.file.read_text().replace("[[server.wake]]\nspacing_s = 0.2\n", broken)
     box.file.write_text(text + udp(ear))
     box.start().wait(State.AWAKE)
     cycle(box)

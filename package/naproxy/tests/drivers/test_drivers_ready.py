@@ -78,12 +78,6 @@ def test_any_answer_below_500_is_ready_and_no_other(sign: Sign, statuses: tuple[
         assert (seen.sign, seen.detail) == (sign, Reason("ready.status", status=status))
 
 
-def test_only_the_statuses_wanted_are_ready() -> None:
-    answer = answering(b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/\r\n\r\n")
-    assert seen_with(answer, status=(200,))[0].sign is Sign.UNFIT
-    assert seen_with(answer, status=(302,))[0].sign is Sign.READY
-
-
 def test_what_is_not_http_is_not_ready() -> None:
     for words in (
         b"SSH-2.0-OpenSSH_9.2\r\n",

@@ -301,7 +301,6 @@ def test_ports_that_are_garbled_or_too_many_keep_it_awake(asked: Asked) -> None:
 def test_a_value_that_ssh_would_read_otherwise_is_refused(tmp_path: Path) -> None:
     """By the real ssh: what is accepted is one path, one user and one host for it."""
     for name, values in {
-        "known_hosts_file": ODD_PATHS,
         "key_file": ODD_PATHS,
         "user": ("a b", "a\tb", "a\nb", 'a"b', "a'b", "a;b", "$(id)", "`id`", "%h", "-oX", "a\\"),
         "host": ("a b", "a\tb", "a\nb", 'a"b', "*", "a,b", "!a", "a?", "|1|x", "#", "-oX", "a\\"),
@@ -323,14 +322,14 @@ def test_a_value_that_ssh_would_read_otherwise_is_refused(tmp_path: Path) -> Non
             assert done.returncode == 0, (value, done.stderr)
             said = done.stdout
             lines = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
-            assert lines["userknownhostsfile"] == settings.known_hosts_file, value
+            assert lines["userknownhostsfile"] == settings.known_hosts, value
             if name == "key_file":
                 assert f"identityfile {settings.key_file}" in said.splitlines(), value
             assert (lines["user"], lines["hostname"]) == (
                 settings.user,
                 settings.host or "192.0.2.1",
             )
-    for name, value in {"known_hosts_file": "/etc/a b", "host": "fe80::1%eth0"}.items():
+    for name, value in {"key_file": "/etc/a b", "host": "fe80::1%eth0"}.items():
         problems = []
         load(SshSettings, {name: value}, "", problems)
         assert problems == [], value

@@ -43,7 +43,7 @@ class Fetching(Box):
             'mac = "02:00:00:00:00:01"\nhosts = ["one.example"]\n'
             f'[server.https]\nmode = "{mode}"\n[server.sleep]\ndriver = "ssh"\n'
             f'port = {login["port"]}\nuser = "{login["user"]}"\n'
-            f'known_hosts_file = "{login["known_hosts_file"]}"\n'
+            f'key_file = "{login["key_file"]}"\n'
             '[[certificate]]\nid = "main"\nsource = "server"\nserver = "web"\n'
             f'key_file = "{login["key_file"]}"\n'
         )

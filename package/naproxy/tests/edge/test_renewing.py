@@ -70,7 +70,7 @@ class Box(Memory):
 
     def config(self) -> Config:
         more = {"names": '["one.example"]'} | self.settings
-        own = {name: more.pop(name) for name in ("names", "kind") if name in more}
+        own = {name: more.pop(name) for name in ("names",) if name in more}
         https = {"acme_terms": "true", "acme_directory": '"https://ca.example/dir"'} | more
         text = "[https]\n" + "".join(f"{key} = {value}\n" for key, value in https.items())
         text += '[[server]]\nid = "web"\naddress = "192.0.2.1"\nmac = "02:00:00:00:00:01"\n'
@@ -139,8 +139,7 @@ def test_what_is_asked_for_otherwise_is_issued_at_once(box: Box) -> None:
     assert box.later() == 1
     for asked, setting, value in (
         (2, "names", '["one.example", "two.example"]'),
-        (3, "kind", '"rsa"'),
-        (4, "acme_directory", '"https://other.example/dir"'),
+        (3, "acme_directory", '"https://other.example/dir"'),
     ):
         box.change(**{setting: value})
         assert box.later() == asked, setting

@@ -49,12 +49,6 @@ def test_office_hours_and_the_time_just_before_are_an_inhibitor_that_says_until_
     assert office.inhibitors(Readings(NIGHT)) == []
 
 
-def test_a_minimum_awake_time_says_how_much_is_left() -> None:
-    said = guard(least_s=60.0).inhibitors(Readings(NOON, awake_s=21.0))
-    assert said == [Reason("server.woke_lately", ago_s=21, left_s=39)]
-    assert guard(least_s=60.0).inhibitors(Readings(NOON, awake_s=60.0)) == []
-
-
 def test_requests_and_open_connections_are_inhibitors() -> None:
     said = guard().inhibitors(Readings(NOON, fetching=2, piping=1))
     assert said == [
@@ -73,8 +67,8 @@ def test_work_is_an_inhibitor_for_a_while_after_it_ended_unless_no_path_is_confi
     assert guard().inhibitors(Readings(NOON, worked_s=1.0)) == []
 
 
-def test_a_person_overrides_hours_and_the_minimum_but_not_work() -> None:
-    strict = guard(hours=("mon-fri 07:30-18:00",), least_s=60.0, work_paths=("/backup",))
+def test_a_person_overrides_hours_but_not_work() -> None:
+    strict = guard(hours=("mon-fri 07:30-18:00",), work_paths=("/backup",))
     seen = Readings(NOON, awake_s=1.0, worked_s=1.0, fetching=1, piping=1)
     said = strict.inhibitors(seen, by_hand=True)
     assert [inhibitor.code for inhibitor in said] == ["server.connections", "server.work"]

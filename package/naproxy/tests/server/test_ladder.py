@@ -199,9 +199,9 @@ def rungs(text: str) -> list[Rung]:
 
 
 def test_rungs_are_those_of_the_configuration_in_their_order_and_etherwake_without_a_word() -> None:
-    text = "[[server.wake]]\nattempts = 4\n[[server.wake]]\nspacing_s = 2\n"
+    text = "[[server.wake]]\n[[server.wake]]\nspacing_s = 2\n"
     assert [(r.name, r.spacing_s, r.attempts) for r in rungs(text)] == [
-        ("etherwake", 0.5, 4),
+        ("etherwake", 0.5, 60),
         ("etherwake 2", 2.0, 60),
     ]
     assert [(r.name, r.spacing_s, r.attempts) for r in rungs("")] == [("etherwake", 0.5, 60)]
@@ -209,5 +209,5 @@ def test_rungs_are_those_of_the_configuration_in_their_order_and_etherwake_witho
 
 def test_a_rung_with_other_settings_than_its_times_is_another_of_which_nothing_is_known() -> None:
     known = rungs("")[0].key
-    assert rungs("[[server.wake]]\nspacing_s = 3\nattempts = 3\n")[0].key == known
+    assert rungs("[[server.wake]]\nspacing_s = 3\n")[0].key == known
     assert rungs('[[server.wake]]\ninterface = "eth7"\n')[0].key != known

@@ -104,7 +104,7 @@ def test_person_behind_the_address_of_a_program_that_is_over_is_not() -> None:
 
 
 def test_addresses_of_a_network_pay_together_and_programs_of_it_half_an_hour() -> None:
-    made = shares(awake_s=100, network_awake_s=300)
+    made = shares(awake_s=100)
     for number in range(4):
         passed(made, 75, [Use(Party(10 + number, 99), 1)])
     assert made.over(Party(10, 99))
@@ -294,7 +294,7 @@ def test_the_day_after_the_accounts_are_empty() -> None:
 
 
 def test_without_limits_nobody_is_ever_over() -> None:
-    made = shares(awake_s=0, network_awake_s=0, wakes=0)
+    made = shares(awake_s=0, wakes=0)
     for _ in range(100):
         woken(made, STRANGER)
     passed(made, 5000, [Use(STRANGER, 1)])
@@ -538,7 +538,7 @@ def test_who_poses_as_a_person_costs_at_most_eight_hours_a_day_in_a_week(name: s
 
 @pytest.mark.parametrize("name", ["a page each ten minutes", "person and robot in turn"])
 def test_without_a_limit_the_same_keeps_it_awake_all_day(name: str) -> None:
-    limits = {"awake_s": 0, "network_awake_s": 0, "wakes": 0}
+    limits = {"awake_s": 0, "wakes": 0}
     attack = hostile(STRATEGIES[name])
     world = live(world_of(waiting(7200.0), **limits), attack, length_s=DAY_S)
     assert world.awake_s > 0.99 * DAY_S

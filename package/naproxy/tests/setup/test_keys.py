@@ -35,7 +35,7 @@ class Box:
         self.file.write_text(
             '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
             f'[server.sleep]\ndriver = "ssh"\nport = {port}\n'
-            f'key_file = "{self.key_file}"\nknown_hosts_file = "{self.known_hosts}"\n'
+            f'key_file = "{self.key_file}"\n'
         )
 
     def key(self, action: str, *more: str, server: str = "web") -> tuple[int, str, str]:

@@ -33,8 +33,8 @@ def test_no_request_makes_a_key_anywhere_else(tmp_path: Path) -> None:
 
 def test_no_request_pins_a_host_key_into_a_file_elsewhere(tmp_path: Path) -> None:
     # "pty ssh-ed25519 AAAA" is a line that lets somebody in: a server may be called so.
-    keys = tmp_path / "authorized_keys"
-    asked = server(host="pty", known_hosts_file=str(keys))
+    keys = tmp_path / "known_hosts"
+    asked = server(host="pty", key_file=str(tmp_path / "id_ed25519"))
     with pytest.raises(JobError, match="on the box itself"):
         asyncio.run(access.pin(asked, f"SHA256:{'A' * 43}", tmp_path / "etc", replace=True))
     assert not keys.exists()

@@ -13,9 +13,9 @@ from naproxy.config.paths import inside
 from naproxy.core import bounded
 from naproxy.core.files import peek
 from naproxy.core.schema import given, secrets
+from naproxy.drivers.openssh import SshSettings
 
 _MOST_BYTES: Final = 1 << 16
-_NO_SECRET: Final = ("known_hosts_file",)
 
 
 def without_secrets(text: bytes, loaded: Config) -> bytes:
@@ -37,9 +37,11 @@ def private(loaded: Config) -> list[str]:
 
 def files(loaded: Config) -> Iterator[Path]:
     """Yield the files that a loaded configuration names for keys and passwords."""
-    for _, field, value, _ in given(loaded):
+    for _, field, value, section in given(loaded):
         if field.name.endswith("_file") and isinstance(value, str) and value:
             yield Path(value)
+        if field.name == "key_file" and isinstance(section, SshSettings):
+            yield Path(section.known_hosts)
 
 
 def named_files(loaded: Config, folder: Path) -> list[Path]:
@@ -51,7 +53,7 @@ def values(loaded: Config) -> list[str]:
     """Return the secrets themselves: what must not be in anything that is given away."""
     found = [str(value) for _, field, value, _ in given(loaded) if field.metadata.get("secret")]
     for file in files(loaded):
-        if file.name in _NO_SECRET or file.name == "known_hosts":
+        if file.name == "known_hosts":
             continue
         try:
             lines = peek(file, _MOST_BYTES)[0].decode(errors="replace").splitlines()

@@ -26,6 +26,8 @@ from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
 
 DOWNLOAD: Final = "/data/fleet/fleet.raucb"
+TENANT: Final = "DEFAULT"
+"""hawkBit's own, the only one unless it is set up for several."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -63,8 +65,8 @@ def rendered(ours: Config, host: str, kind: str) -> str:
         "hawkbit_server": fleet.url[len("https://") :].rstrip("/"),
         "ssl": "true",
         "ssl_verify": "true",
-        "tenant_id": fleet.tenant,
-        "target_name": fleet.name or host,
+        "tenant_id": TENANT,
+        "target_name": host,
         token: fleet.token,
         "bundle_download_location": DOWNLOAD,
         "resume_downloads": "true",

@@ -42,6 +42,7 @@ from naproxy.core.schema import (
     alternative,
     checked,
     fits,
+    fixed,
     is_absolute,
     is_address,
     is_host,
@@ -99,7 +100,6 @@ class Box:
         high=3650,
     )
     proxy_w: float = option("What the box itself draws", 5.0, low=0, high=10000)
-    learn_robots: bool = option("Learn from the clients' behaviour which of them are robots", True)
     ui_names: tuple[str, ...] = option(
         "Further names of the web interface, besides the box's own name and addresses",
         (),
@@ -227,12 +227,8 @@ class Cache:
         "frozen",
         choices=("default", "frozen", "aggressive"),
     )
-    grace_s: int = option(
-        "How long past its time the box may use an answer, in aggressive mode",
-        3600,
-        low=0,
-        high=604800,
-    )
+    grace_s: int = fixed(3600)
+    """How long past its time the box may use an answer, in aggressive mode."""
     cookies: tuple[str, ...] = option(
         "Names of further cookies that the server's pages do not depend on; a * at the end stands"
         " for anything",
@@ -262,13 +258,8 @@ class Cache:
 class Hold:
     """Requests that wait for the server."""
 
-    cap: int = option(
-        "Most requests that may wait at once; Varnish has room for 300, on a machine with more than"
-        " 900 MB of memory for 510",
-        510,
-        low=0,
-        high=510,
-    )
+    cap: int = fixed(510)
+    """Most requests that may wait at once: Varnish's threads leave room for no more."""
     limit_s: float = option(
         "Longest wait, from the start of the request; 0: as long as the server takes to wake, as"
         " the box has measured it, at least three and a half minutes",
@@ -444,12 +435,8 @@ class Server:
     wake_classes: tuple[str, ...] = option(
         "Who may wake it", ("person", "api"), high=len(CLASS_NAMES), choices=CLASS_NAMES
     )
-    wake_expect_s: float = option(
-        "How long waking usually takes, for countdowns; the box measures it once it has happened",
-        5.0,
-        low=0.1,
-        high=600,
-    )
+    wake_expect_s: float = fixed(5.0)
+    """How long waking usually takes, for countdowns: holds until the box has measured it."""
     engine_refused_s: int = option(
         "A search engine that was refused for so long may wake the server once and crawl it for"
         " some minutes, if its address shows that it is one; 0: never",
@@ -457,7 +444,8 @@ class Server:
         low=0,
         high=2592000,
     )
-    connect_timeout_s: float = option("Longest wait for a connection", 10.0, low=0.1, high=600)
+    connect_timeout_s: float = fixed(10.0)
+    """Longest wait for a connection, on a network where an answer takes milliseconds."""
     first_byte_timeout_s: float = option("Longest wait for an answer", 60.0, low=1, high=3600)
     armed: bool = option(
         "May sleep by itself without commissioning: somebody has otherwise made sure that it wakes"
@@ -582,9 +570,6 @@ class Certificate:
     hook: str = option(
         f"Name of that program in {DIRECTORY}", "", high=64, check=or_empty(is_program)
     )
-    kind: str = option(
-        "Kind of its key: ecdsa, which is faster, or rsa", "ecdsa", choices=("ecdsa", "rsa")
-    )
     server: str = option(
         "The server that has it, with source server; the box must put that to sleep by ssh", ""
     )
@@ -615,7 +600,8 @@ class Mqtt:
     password: str = option("That user's password", "", high=256, secret=True)
     tls: bool = option("Encrypt; Naproxy checks the broker's certificate", False)
     topic: str = option("All topics start with it", "naproxy", low=1, high=64, check=_is_topic)
-    every_s: float = option("Time between two messages", 30.0, low=1, high=3600)
+    every_s: float = fixed(30.0)
+    """Time between two messages."""
 
 
 @dataclass(frozen=True, kw_only=True)

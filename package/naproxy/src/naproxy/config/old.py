@@ -10,25 +10,53 @@ from naproxy.config.installation import Installation, argument
 from naproxy.core.reason import Reason
 from naproxy.core.schema import Problem, label
 
+_OF_WAYS: Final = (
+    *("attempts", "timeout_s", "connect_timeout_s", "to_all", "pulse_ms"),
+    *("known_hosts_file", "uri", "level", "cipher_suite"),
+)
+"""Keys that ways to wake a server had."""
+
 OLD: Final[dict[str, str | None]] = {
     **{f"box.{field.name}": argument(field.name) for field in fields(Installation)},
+    "box.learn_robots": None,
+    "box.heartbeat_s": None,
+    "mqtt.discovery": None,
+    "mqtt.every_s": None,
+    "fleet.tenant": None,
+    "fleet.name": None,
+    "certificate.kind": None,
     "server.redirect_robots": "defer_crawlers",
+    "server.wake_expect_s": None,
+    "server.crawler_retry_s": None,
+    "server.connect_timeout_s": None,
+    "server.awake.least_s": None,
+    "server.awake.work_s": None,
     "server.awake.time_zone": "office.time_zone",
+    "server.cache.grace_s": None,
+    "server.share.network_awake_s": None,
+    "server.hold.cap": None,
     "server.policy.utc_offset": None,
+    "server.policy.counting": None,
+    "server.policy.tick_s": None,
+    "server.policy.robots": None,
+    "server.policy.min_idle_s": None,
+    "server.policy.delta_s": None,
     "server.policy.threshold_s": None,
     "server.policy.budget_hours": None,
     "server.cache.warm_sla": None,
     "server.hold.release_batch": None,
     "server.hold.release_ms": None,
-    "server.crawler_retry_s": None,
     "server.sleep.answer_s": None,
+    "server.sleep.expect_s": None,
+    "server.sleep.known_hosts_file": None,
     "server.sleep.connect_timeout_s": None,
-    "server.wake.connect_timeout_s": None,
-    "server.rung.connect_timeout_s": None,
-    "server.wake.to_all": None,
-    "server.rung.to_all": None,
-    "box.heartbeat_s": None,
-    "mqtt.discovery": None,
+    "server.sleep.level": None,
+    "server.sleep.cipher_suite": None,
+    "server.sleep.uri": None,
+    **{f"server.{ways}.{key}": None for ways in ("wake", "rung") for key in _OF_WAYS},
+    "server.ready.timeout_s": None,
+    "server.ready.interval_s": None,
+    "server.ready.status": None,
     "meter.highest_w": None,
     "meter.timeout_s": None,
 }
@@ -39,7 +67,7 @@ FIRST_WAY: Final = "etherwake"
 """The driver of the way to wake a server for which none is given."""
 
 _OF_THE_TABLE: Final = {
-    "expect_s": "server.wake_expect_s",
+    "expect_s": None,
     "interface": "server.interface",
     "broadcast": "server.wake.address",
     "direct": None,
@@ -139,9 +167,8 @@ def list_ways(server: Any, make: Callable[[Any, Any], Any]) -> None:
         if whole.get("interface") and first.get("address"):
             # Otherwise the routes lead to that address.
             first["interface"] = whole["interface"]
-        for key, name in (("interface", "interface"), ("expect_s", "wake_expect_s")):
-            if key in whole and name not in server:
-                server[name] = whole[key]
+        if "interface" in whole:
+            server.setdefault("interface", whole["interface"])
         to = whole.get("broadcast")
         if to and to not in [way.get("address") for way in ways if isinstance(way, dict)]:
             ways.append({"driver": "udp", "address": to})

@@ -32,8 +32,6 @@ class Fleet:
     url: str = option(
         "The hawkBit server, as https://HOST:PORT; empty: none", "", high=253, check=_is_https
     )
-    tenant: str = option("Its tenant", "DEFAULT", low=1, high=64, check=_is_word)
-    name: str = option("Name of this box there; empty: its host name", "", high=64, check=_is_word)
     token: str = option(
         "What the box identifies itself with", "", high=256, check=_is_word, secret=True
     )

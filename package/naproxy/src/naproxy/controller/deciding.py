@@ -41,9 +41,7 @@ MOST_AWAKE_S: Final = 10 * 366 * 86400.0
 """Longest time for which somebody may keep a server awake."""
 _MOST_CHECK_S: Final = 3600.0
 _CLOCK_SET_S: Final = 1.0
-_VISITORS: Final = frozenset(
-    ("server.fetching", "server.connections", "server.work", "server.woke_lately")
-)
+_VISITORS: Final = frozenset(("server.fetching", "server.connections", "server.work"))
 """What speaks against sleep because of visitors; all else is the office's own affair."""
 
 _NEVER_AGO_S: Final = 1e9

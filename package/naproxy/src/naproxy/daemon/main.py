@@ -251,8 +251,7 @@ class Controller:
         events = list(self._events.read())
         for event in events:
             heard.setdefault(event.server, []).append(event)
-        if self.current().box.learn_robots:
-            self._learner.heard(events)
+        self._learner.heard(events)
         stored: dict[int, list[Stored]] = {}
         for record in self._stores.read():
             stored.setdefault(record.server, []).append(record)

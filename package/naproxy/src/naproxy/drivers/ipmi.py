@@ -30,10 +30,6 @@ class IpmiSettings:
         check=is_absolute,
         holds=PASSWORD,
     )
-    level: str = option("Privilege to request", "OPERATOR", choices=("OPERATOR", "ADMINISTRATOR"))
-    cipher_suite: int = option(
-        "Cipher suite: 17 (SHA-256), or 3 (SHA-1) for older ones", 17, low=0, high=17
-    )
 
 
 async def power(settings: IpmiSettings, verb: str, timeout_s: float) -> None:
@@ -44,8 +40,9 @@ async def power(settings: IpmiSettings, verb: str, timeout_s: float) -> None:
         raise WrongError("bmc.long_password", file=file, high=high)
     argv = [
         *("ipmitool", "-I", "lanplus", "-H", settings.host, "-p", str(settings.port)),
-        *("-U", settings.user, "-f", settings.password_file, "-L", settings.level),
-        *("-C", str(settings.cipher_suite), "-N", "1", "-R", "3", "chassis", "power", verb),
+        *("-U", settings.user, "-f", settings.password_file, "-L", "OPERATOR"),
+        # Without -C it takes the best cipher suite that the BMC offers.
+        *("-N", "1", "-R", "3", "chassis", "power", verb),
     ]
     ended = await program.run(argv, timeout_s)
     if ended.code != 0:

@@ -15,7 +15,7 @@ from naproxy.core import files
 from naproxy.core import processes as program
 from naproxy.core.processes import Printed
 from naproxy.core.reason import Reason, WrongError, own_words
-from naproxy.core.schema import fits, option
+from naproxy.core.schema import fits, fixed, option
 from naproxy.drivers.needs import Needs
 
 is_user: Final = fits(r"(?!-)[^ @/:]*", Reason("config.user"))
@@ -54,11 +54,13 @@ class SshSettings:
     port: int = option("Port of the ssh server", 22, low=1, high=65535)
     user: str = option("User to log in as", "naproxy", low=1, high=32, check=is_login)
     key_file: str = option("Private key", "/etc/naproxy/ssh/id_ed25519", check=is_ssh_path)
-    known_hosts_file: str = option(
-        "The server's pinned host key, in the form of known_hosts",
-        "/etc/naproxy/ssh/known_hosts",
-        check=is_ssh_path,
-    )
+    known_hosts_file: str = fixed("")
+    """Another file than the one beside `key_file`."""
+
+    @property
+    def known_hosts(self) -> str:
+        """File with the server's pinned host key: beside the box's own key."""
+        return self.known_hosts_file or str(Path(self.key_file).with_name("known_hosts"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class Ssh:
 
         ssh itself says what is wrong with a file that is missing or unreadable.
         """
-        for name in (self._settings.key_file, self._settings.known_hosts_file):
+        for name in (self._settings.key_file, self._settings.known_hosts):
             try:
                 files.peek(name, 1)
             except files.NotAFileError:
@@ -117,7 +119,7 @@ class Ssh:
         options = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "yes",
-            "UserKnownHostsFile": f'"{settings.known_hosts_file}"',
+            "UserKnownHostsFile": f'"{settings.known_hosts}"',
             "GlobalKnownHostsFile": "/dev/null",
             "UpdateHostKeys": "no",
             "IdentitiesOnly": "yes",
@@ -183,9 +185,9 @@ class Ssh:
         """Say why nobody was let in."""
         settings = self._settings
         if "IDENTIFICATION HAS CHANGED" in log:
-            return Reason("ssh.other_key", file=settings.known_hosts_file)
+            return Reason("ssh.other_key", file=settings.known_hosts)
         if "host key is known" in log or "Host key verification failed" in log:
-            return Reason("ssh.no_pin", file=settings.known_hosts_file)
+            return Reason("ssh.no_pin", file=settings.known_hosts)
         if "Permission denied" in log:
             return Reason("ssh.not_let_in", name=settings.user, key_file=settings.key_file)
         last = program.words(log.strip().rpartition("\n")[2])

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import fits, option
+from naproxy.core.schema import fits, fixed, option
 from naproxy.drivers.openssh import Ssh, SshSettings, is_place
 
 _is_domain: Final = fits(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", Reason("config.domain"))
-_is_uri: Final = fits(
-    r"[a-z0-9+]+://[A-Za-z0-9_./-]*(\?[A-Za-z0-9_./=&-]*)?", Reason("config.libvirt")
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +20,8 @@ class LibvirtSettings(SshSettings):
 
     host: str = option("The machine that runs the virtual one", low=1, check=is_place)
     domain: str = option("Name of the virtual machine", low=1, high=64, check=_is_domain)
-    uri: str = option("libvirt's connection there", "qemu:///system", high=128, check=_is_uri)
+    uri: str = fixed("qemu:///system")
+    """libvirt's connection there."""
 
 
 async def run(settings: LibvirtSettings, timeout_s: float, verb: str, *more: str) -> str:

@@ -22,7 +22,8 @@ _BEGINS: Final = b"-----BEGIN "
 def login(certificate: Certificate, server: Server) -> SshSettings:
     """Return how the box logs in for a certificate: as to put it to sleep, with another key."""
     assert isinstance(server.sleep, SshSettings), "the configuration has been checked"
-    return replace(server.sleep, key_file=certificate.key_file)
+    known_hosts = server.sleep.known_hosts
+    return replace(server.sleep, key_file=certificate.key_file, known_hosts_file=known_hosts)
 
 
 async def fetched(certificate: Certificate, server: Server) -> Sent:

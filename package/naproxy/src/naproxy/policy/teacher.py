@@ -29,7 +29,7 @@ from typing import Any, Final, NamedTuple
 
 from naproxy.core.hours import local_hour
 from naproxy.core.reason import Reason, together
-from naproxy.core.schema import option
+from naproxy.core.schema import fixed, option
 from naproxy.core.state import Klass, State
 from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Policy, Request
@@ -68,11 +68,9 @@ class Settings:
     """How delays are counted, and how much wear is allowed."""
 
     name: str = option("teacher: learn from the requests themselves", "teacher")
-    counting: str = option(
-        "closed: a client waits once for each wake; open: each of its requests counts",
-        "closed",
-        choices=("closed", "open"),
-    )
+    counting: str = fixed("closed")
+    """closed: a client waits once for each wake; open: each of its requests counts, as logs tell
+    it, which only the lab reads."""
     most_cycles: int = option(
         "Most sleeps in a day, to spare the hardware; 0: no limit",
         0,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from naproxy.core.reason import Reason, together
-from naproxy.core.schema import option
+from naproxy.core.schema import fixed, option
 from naproxy.core.state import State
 from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Policy, Request
@@ -35,13 +35,11 @@ class Settings:
     min_awake_s: float = option(
         "Stay awake at least this long after waking", 60.0, low=0, high=86400
     )
-    min_idle_s: float = option(
-        "Stay awake at least this long after a request", 5.0, low=0, high=86400
-    )
+    min_idle_s: float = fixed(5.0)
+    """It stays awake at least this long after a request."""
     fraction: float = option("Share of requests that may be delayed", 0.10, low=0, high=1)
-    delta_s: float = option(
-        "A request that waits longer than this is delayed", 0.05, low=0, high=60
-    )
+    delta_s: float = fixed(0.05)
+    """A request that waits longer than this is delayed."""
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from naproxy.core.reason import Reason
-from naproxy.core.schema import option
+from naproxy.core.schema import fixed, option
 from naproxy.policy import Setup
 from naproxy.policy.base import Decision, Request
 from naproxy.policy.idle import IdlePolicy
@@ -18,10 +18,10 @@ class Settings:
 
     name: str = option("timeout: sleep after a fixed idle time", "timeout")
     idle_s: float = option("Idle time after which it sleeps", 300.0, low=1, high=86400)
-    tick_s: float = option(
-        "Time between looks, as with tools that poll; 0: react at once", 0.0, low=0, high=3600
-    )
-    robots: bool = option("Robots' requests count too", False)
+    tick_s: float = fixed(0.0)
+    """Time between looks, for the lab's tools that poll; 0: it reacts at once."""
+    robots: bool = fixed(False)
+    """Robots' requests count too, as with those tools."""
 
 
 class Timeout(IdlePolicy):

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from naproxy.core.hours import Calendar, Event, dates, span
 from naproxy.core.page_h import RULE_LEN, RULES
 from naproxy.core.reason import Reason
-from naproxy.core.schema import checked, fits, is_url_path, option, or_empty
+from naproxy.core.schema import checked, fits, fixed, is_url_path, option, or_empty
 from naproxy.server import services
 
 CLOCK_SET_S: Final = 1767225600.0
@@ -81,12 +81,6 @@ class Settings:
         check=or_empty(_is_calendar),
         secret=True,
     )
-    least_s: float = option(
-        "Stays awake at least this long after a wake, whatever the policy says",
-        0.0,
-        low=0,
-        high=86400,
-    )
     work_paths: tuple[str, ...] = option(
         "Starts of paths whose requests start work, such as /backup: the server does not sleep"
         " while it handles one, nor soon after",
@@ -94,9 +88,8 @@ class Settings:
         high=RULES,
         check=_is_work_path,
     )
-    work_s: float = option(
-        "How long after such a request it may still be at work", 300.0, low=0, high=86400
-    )
+    work_s: float = fixed(300.0)
+    """How long after such a request it may still be at work, unseen."""
     ignore_timers: tuple[str, ...] = option(
         "The server's own timers and cron jobs that it is not woken for, besides those that run"
         ' every hour or more often and the system\'s housekeeping, such as "backup.timer" or'
@@ -202,10 +195,6 @@ class Guard:
             if stretch:
                 said.append(Reason("server.office_hours", until_at_s=stretch.end_s))
             said.extend(self._by_calendar(seen.wall_s, seen.lead_s))
-        left_s = self._settings.least_s - seen.awake_s
-        if left_s > 0:
-            ago_s, left_s = round(seen.awake_s), round(left_s)
-            said.append(Reason("server.woke_lately", ago_s=ago_s, left_s=left_s))
         return said
 
     def _by_calendar(self, wall_s: float, lead_s: float) -> Iterator[Reason]:

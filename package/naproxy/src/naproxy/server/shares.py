@@ -39,6 +39,9 @@ PROGRAM_AWAKE_S: Final = 600
 """What an address may cost in a day by robots and programs, and what all robots together may."""
 
 PROGRAM_NETWORK_AWAKE_S: Final = 1800
+NETWORK_TIMES: Final = 3
+"""All addresses of a network (IPv4: /24, IPv6: /48) together may keep the server awake for as long
+as so many of them: by the default for a whole day."""
 PROGRAM_WAKES: Final = 10
 
 
@@ -70,15 +73,9 @@ class Settings:
     awake_s: int = option(
         "How long one address may keep the server awake in a day; then it sleeps and wakes without"
         " regard to that address until midnight. Robots, and programs that have not logged in, get"
-        " at most 10 minutes. Visitors who have logged in have no limit. 0: no limit for anybody",
+        " at most 10 minutes. A whole network (IPv4: /24, IPv6: /48) gets three times as much."
+        " Visitors who have logged in have no limit. 0: no limit for anybody",
         28800,
-        low=0,
-        high=86400,
-    )
-    network_awake_s: int = option(
-        "The same for all addresses of a network (IPv4: /24, IPv6: /48); robots and programs get"
-        " at most 30 minutes. 0: no limit for anybody",
-        86400,
         low=0,
         high=86400,
     )
@@ -265,12 +262,13 @@ class Shares:
     def _limits(self) -> tuple[Limit, ...]:
         """Return those of `_all`; without a limit for people there is none for programs."""
         settings = self._settings
+        network_awake_s = NETWORK_TIMES * settings.awake_s
         program = Limit(min(settings.awake_s, PROGRAM_AWAKE_S), min(settings.wakes, PROGRAM_WAKES))
         return (
             Limit(settings.awake_s, settings.wakes),
-            Limit(settings.network_awake_s),
+            Limit(network_awake_s),
             program,
-            Limit(min(settings.network_awake_s, PROGRAM_NETWORK_AWAKE_S)),
+            Limit(min(network_awake_s, PROGRAM_NETWORK_AWAKE_S)),
             program,
             self._part_of(program),
         )

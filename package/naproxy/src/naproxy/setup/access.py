@@ -148,7 +148,7 @@ async def pin(server: Server, fingerprint: str, folder: Path, *, replace: bool) 
     the file is not in `folder`, the configuration's.
     """
     host, settings = login(server)
-    file = _own(settings.known_hosts_file, folder)
+    file = _own(settings.known_hosts, folder)
     shown = await asyncio.to_thread(_shown, host, settings)
     if not keys.same(fingerprint, shown.fingerprint):
         raise JobError("setup.other_key")
@@ -172,7 +172,7 @@ def _pinned(host: str, settings: SshSettings) -> list[keys.HostKey]:
 
 
 def _unreadable(settings: SshSettings, error: OSError) -> JobError:
-    file, why = settings.known_hosts_file, error.strerror or str(error)
+    file, why = settings.known_hosts, error.strerror or str(error)
     return JobError("driver.unreadable", file=file, why=why)
 
 

@@ -79,7 +79,7 @@ def logins(server: Server) -> Iterator[tuple[str, SshSettings]]:
     for settings in (server.sleep, *server.wake):
         if isinstance(settings, SshSettings):
             host = settings.host or server.address
-            what = (host, settings.port, settings.known_hosts_file)
+            what = (host, settings.port, settings.known_hosts)
             if what not in seen:
                 seen.add(what)
                 yield host, settings
@@ -224,7 +224,7 @@ def line(settings: SshSettings, public: str) -> str:
 
 def pinned(settings: SshSettings, host: str) -> list[HostKey]:
     """Return the host keys that are pinned for a host."""
-    return host_keys(_text(Path(settings.known_hosts_file)), place(host, settings.port))
+    return host_keys(_text(Path(settings.known_hosts)), place(host, settings.port))
 
 
 def _make(settings: SshSettings) -> None:
@@ -237,7 +237,7 @@ def _make(settings: SshSettings) -> None:
 
 
 def _pin(args: argparse.Namespace, host: str, settings: SshSettings) -> None:
-    file, name = Path(settings.known_hosts_file), place(host, settings.port)
+    file, name = Path(settings.known_hosts), place(host, settings.port)
     before = pinned(settings, host)
     shown = scan(host, settings.port)
     if shown in before:

@@ -28,6 +28,9 @@ from naproxy_webui.office.money import office_rates
 FRESH_S: Final = 1800.0
 """Means over weeks change slowly, and to take them is work."""
 
+EXPECT_S: Final = 5.0
+"""How long waking, or falling asleep, takes until it was measured: as the box's own."""
+
 EXPECTED: Final = "expected"
 """Of a time that was not measured yet."""
 
@@ -72,7 +75,7 @@ def _ask(db: sqlite3.Connection, name: str, known: Equipment, now_s: float) -> B
         db, source, server["power"], _fit(name), proxy_w=said["box"]["proxy_w"], now_s=now_s
     )
     status = next(s for s in control().get("/v1/status")["servers"] if s["id"] == name)
-    times, where = _times(server, status)
+    times, where = _times(status)
     return Believed(
         source=source,
         assumed=Assumptions(power, sources),
@@ -111,16 +114,12 @@ def _meter(known: Equipment, of: str) -> str | None:
     return found[0].id if found else None
 
 
-def _times(
-    server: dict[str, Any], status: dict[str, Any]
-) -> tuple[dict[str, float], dict[str, str]]:
+def _times(status: dict[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
     times, sources = {}, {}
-    for name, seen, expected in (
-        ("wake_s", status["wake_s"], server["wake_expect_s"]),
-        ("sleep_s", status["sleep_s"], server["sleep"].get("expect_s", 4.0)),
-    ):
-        times[name] = float(expected if seen is None else seen)
-        sources[name] = EXPECTED if seen is None else MEASURED
+    for name in ("wake_s", "sleep_s"):
+        measured = status[name]
+        times[name] = float(EXPECT_S if measured is None else measured)
+        sources[name] = EXPECTED if measured is None else MEASURED
     return times, sources
 
 

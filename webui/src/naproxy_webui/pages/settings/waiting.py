@@ -28,7 +28,7 @@ from naproxy_webui.office.money import means_of_year
 from naproxy_webui.office.office import forget_office
 from naproxy_webui.office.ranges import utc_offset
 from naproxy_webui.pages.savings.hindsights import hindsights, key_of
-from naproxy_webui.pages.savings.saving import believed
+from naproxy_webui.pages.savings.saving import EXPECT_S, believed
 from naproxy_webui.pages.traffic.estimates import estimates
 
 blueprint = Blueprint("settings_waiting", __name__)
@@ -113,7 +113,7 @@ def asked_of(name: str, now_s: float) -> Asked:
     status = next(s for s in control().get("/v1/status")["servers"] if s["id"] == name)
     # Not as believed: that may be older than the test that has just measured it.
     measured = status["wake_s"] is not None
-    wake_s = float(status["wake_s"] if measured else server["wake_expect_s"])
+    wake_s = float(status["wake_s"] if measured else EXPECT_S)
     question = {
         "choices": True,
         "server": name,

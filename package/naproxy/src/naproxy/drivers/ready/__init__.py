@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from naproxy.core.reason import Reason
-from naproxy.core.schema import option
+from naproxy.core.schema import fixed, option
 from naproxy.server.seeing import Sign
 
 
@@ -25,10 +25,10 @@ class ReadySettings:
     """The keys that all probes have."""
 
     kind: str
-    timeout_s: float = option(
-        "A probe fails if no answer comes in this time", 1.0, low=0.05, high=30
-    )
-    interval_s: float = option("Time between probes while awake", 5.0, low=0.2, high=300)
+    timeout_s: float = fixed(1.0)
+    """A probe fails if no answer comes in this time."""
+    interval_s: float = fixed(5.0)
+    """Time between probes while awake."""
     asleep_interval_s: float = option(
         "Time between probes while asleep; 0: no probes, for network cards that any packet wakes",
         2.0,

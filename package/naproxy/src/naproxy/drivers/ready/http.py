@@ -1,4 +1,4 @@
-"""Ready when an HTTP request gets a status that is wanted. Redirects are not followed.
+"""Ready when an HTTP request gets a status below 500. Redirects are not followed.
 
 By HTTPS where the box asks so: whose certificate that is, is for who carries requests to look at.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 
 from naproxy import __version__
 from naproxy.core.reason import Reason
-from naproxy.core.schema import is_host, is_url_path, option, or_empty, within
+from naproxy.core.schema import is_host, is_url_path, option, or_empty
 from naproxy.core.wire import exchange, reach, status_of
 from naproxy.drivers import Target
 from naproxy.drivers.ready import Observation, ReadySettings
@@ -30,9 +31,6 @@ class Settings(ReadySettings):
         "Host name of the request; empty: the first of the server's `hosts`, else its address",
         "",
         check=or_empty(is_host),
-    )
-    status: tuple[int, ...] = option(
-        "Statuses that mean ready; empty: all below 500", (), high=20, check=within(100, 599)
     )
 
 
@@ -62,10 +60,9 @@ class Driver:
     def _judge(self, answer: bytes) -> Observation:
         if not answer:
             return Observation(Sign.REFUSING, Reason("ready.closed"))
-        status, wanted = status_of(answer), self._settings.status
+        status = status_of(answer)
         if status is None:
             return Observation(Sign.UNFIT, Reason("ready.not_http"))
-        # Which statuses are proper is known where somebody said it; else it is learned.
-        sign = Sign.READY if (status in wanted if wanted else status < 500) else Sign.UNFIT
-        known = status if sign is Sign.UNFIT or not wanted else 0
-        return Observation(sign, Reason("ready.status", status=status), known)
+        # Which other statuses are proper is learned.
+        sign = Sign.READY if status < HTTPStatus.INTERNAL_SERVER_ERROR else Sign.UNFIT
+        return Observation(sign, Reason("ready.status", status=status), status)

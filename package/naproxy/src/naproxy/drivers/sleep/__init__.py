@@ -11,7 +11,7 @@ from naproxy import drivers
 from naproxy.core.findings import Problem
 from naproxy.core.processes import Ended
 from naproxy.core.reason import Reason, WrongError, own_words
-from naproxy.core.schema import option, redefault
+from naproxy.core.schema import fixed, option, redefault
 from naproxy.drivers import Target
 from naproxy.drivers.needs import Needs
 from naproxy.server.jobs import Job
@@ -82,12 +82,8 @@ class SleepSettings:
         low=1,
         high=600,
     )
-    expect_s: float = option(
-        "How long falling asleep usually takes; the box measures it once it has happened",
-        5.0,
-        low=0.1,
-        high=300,
-    )
+    expect_s: float = fixed(5.0)
+    """How long falling asleep usually takes: holds until the box has measured it."""
 
     @property
     def login(self) -> str:
@@ -110,7 +106,7 @@ class OffSettings(SleepSettings):
 
     state: str = option("What it does: power off", "off", choices=("off",))
     timeout_s: float = redefault(SleepSettings, "timeout_s", 120.0)
-    expect_s: float = redefault(SleepSettings, "expect_s", 20.0)
+    expect_s: float = fixed(20.0)
 
 
 Settings = TypeVar("Settings", bound=SleepSettings)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import option, redefault
+from naproxy.core.schema import fixed, option
 from naproxy.drivers import Target
 from naproxy.drivers.needs import Needs
 from naproxy.server.ladder import Rung
@@ -29,13 +29,9 @@ class RungSettings:
     spacing_s: float = option(
         "Time between two tries to wake the server, until it answers", 0.5, low=0.05, high=600
     )
-    attempts: int = option(
-        "Tries before the box takes the next rung. After the last rung the server counts as in"
-        " trouble; the box keeps trying, less and less often",
-        60,
-        low=1,
-        high=10000,
-    )
+    attempts: int = fixed(60)
+    """Tries before the box takes the next rung: half a minute of packets. After the last rung the
+    server counts as in trouble; the box keeps trying, less and less often."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +45,9 @@ class SlowRungSettings(RungSettings):
         low=0.05,
         high=600,
     )
-    attempts: int = redefault(RungSettings, "attempts", 6)
-    timeout_s: float = option("How long one try may take", 15.0, low=1, high=600)
+    attempts: int = fixed(6)
+    timeout_s: float = fixed(15.0)
+    """How long one try may take."""
 
 
 def rungs(options: Sequence[Any]) -> list[Rung]:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from naproxy.core import processes as program
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import fits, option
+from naproxy.core.schema import fits, fixed, option
 from naproxy.drivers.needs import Needs
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 
@@ -35,12 +35,8 @@ class Settings(SlowRungSettings):
     chip: str = option("GPIO chip", "gpiochip0", low=1, high=32, check=_is_chip)
     line: int = option("Number of the line on the chip", low=0, high=1023)
     active_low: bool = option("Pull the line low to press", False)
-    pulse_ms: int = option(
-        "How long to press the button; most main boards cut the power after 4000",
-        200,
-        low=20,
-        high=3000,
-    )
+    pulse_ms: int = fixed(200)
+    """Long enough for a main board to notice; most cut the power after 4000."""
     spacing_s: float = option(
         "Time between two presses; must be longer than the server takes to start, because the"
         " second press would switch it off",
@@ -48,13 +44,8 @@ class Settings(SlowRungSettings):
         low=5,
         high=600,
     )
-    attempts: int = option(
-        "Presses before the box takes the next rung. After the last rung the server counts as in"
-        " trouble",
-        1,
-        low=1,
-        high=100,
-    )
+    attempts: int = fixed(1)
+    """A second press would switch off a server that starts slowly."""
 
 
 class Driver(SlowDriver[Settings]):

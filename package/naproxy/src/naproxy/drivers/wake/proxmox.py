@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from naproxy.core.schema import option, redefault
+from naproxy.core.schema import fixed, option
 from naproxy.drivers.proxmox import Guest, Order, Proxmox, ProxmoxSettings
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings
 
@@ -18,7 +18,8 @@ class Settings(ProxmoxSettings, SlowRungSettings):
     """Which machine."""
 
     driver: str = option("proxmox: a machine of Proxmox VE, by its API", "proxmox")
-    timeout_s: float = redefault(SlowRungSettings, "timeout_s", 60.0)
+    timeout_s: float = fixed(60.0)
+    """A machine that was suspended to disk reads its memory back first."""
 
 
 class Driver(SlowDriver[Settings]):

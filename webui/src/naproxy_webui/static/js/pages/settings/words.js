@@ -6,6 +6,8 @@ import { hoursInWords, readLines } from "./hours.js";
 import { chosen, valueIn } from "./values.js";
 
 const YEAR_H = 8766;
+/** How long past its time an answer is used in aggressive mode. */
+const GRACE_S = 3600;
 /** @param {string} where @returns {Field} */
 const field = (where) => /** @type {any} */ (one(`[data-where="${where}"]`));
 /** @param {string} where @returns {number | null} */
@@ -100,9 +102,7 @@ function perYear(where, key, show) {
 /** @param {DOMStringMap} told */
 function cache({ server }) {
 	const mode = valueIn(field(`${server}.cache.mode`) ?? field(`${server}.mode`));
-	const grace = number_at(`${server}.grace_s`);
-	if (mode !== "aggressive") return t(`settings.says.cache_${mode}`);
-	return grace === null ? "" : t("settings.says.cache_aggressive", { time: duration(grace) });
+	return t(`settings.says.cache_${mode}`, { time: duration(GRACE_S) });
 }
 
 const keep = () => {
