@@ -213,7 +213,12 @@ def read(home: HomeAssistant, folder: Path, entity: str, token: str) -> Reading 
     file.write_text(token)
     file.chmod(0o600)
     settings = drivers.settings("meter", "homeassistant")(
-        id="plug", of="web", host="127.0.0.1", port=home.port, entity=entity, token_file=str(file)
+        id="plug",
+        of="web",
+        host="127.0.0.1",
+        port=home.port,
+        source=entity,
+        password_file=str(file),
     )
     source = drivers.driver("meter", settings, Site("127.0.0.1", lambda: None))
 

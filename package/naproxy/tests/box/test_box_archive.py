@@ -208,14 +208,13 @@ def test_without_secrets_a_host_of_the_backup_gets_no_token(home: Home) -> None:
     proxmox = f"""driver = "proxmox"
 host = "192.0.2.14"
 fingerprint = "{"ab" * 32}"
-token_file = "ETC/token"
-node = "pve"
-vmid = 100
+password_file = "ETC/token"
+machine = "pve/qemu/100"
 """
     both = f"{proxmox}[[server.wake]]\n{proxmox}"
     ours = TOML.replace('driver = "ssh"', both).partition('key_file = "ETC/ssh')[0]
     sleep = exchanged(home, ours.replace("192.0.2.14", "192.0.2.66"), ours).server[2].sleep
-    assert sleep.token_file == str(home.etc / "secrets/not-restored")
+    assert sleep.password_file == str(home.etc / "secrets/not-restored")
 
 
 def test_without_secrets_a_backup_with_older_ways_to_wake_keeps_the_boxs_password(

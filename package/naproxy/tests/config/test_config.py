@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naproxy.config import describe
 from naproxy.config import document as config
+from naproxy.config.edit import Change, edit
 from naproxy.core import schema
 from naproxy.core.schema import ConfigError, Key
 
@@ -118,11 +119,8 @@ GIVEN = {
     "user": "naproxy",
     "password_file": "/etc/naproxy/bmc",
     "fingerprint": "ab" * 32,
-    "domain": "web",
-    "entity": "sensor.server_power",
-    "token_file": "/etc/naproxy/proxmox",
-    "node": "pve",
-    "vmid": 100,
+    "source": "sensor.server_power",
+    "machine": "web",
     "path": "/x",
     "program": "press",
     "chip": "gpiochip0",
@@ -152,7 +150,9 @@ def problems_with(key: Key, value: object) -> dict[str, str]:
     section = key.path.rpartition(".")[0]
     for other in ALL_KEYS:
         if other.required and other.when == key.when and other.path.startswith(f"{section}."):
-            here.setdefault(other.path.rpartition(".")[2], GIVEN[other.path.rpartition(".")[2]])
+            name_of = other.path.rpartition(".")[2]
+            guest = "proxmox" in other.when and name_of == "machine"
+            here.setdefault(name_of, "pve/qemu/100" if guest else GIVEN[name_of])
     here[name] = value
     if value is MISSING:
         del here[name]
@@ -331,7 +331,7 @@ def test_a_virtual_machine_needs_a_way_back() -> None:
     asleep = f"{LEAST}[server.sleep]\n{machine}"
     assert set(problems(asleep)) == {"server.web.wake.1.driver"}
     ways = f"[[server.wake]]\n[[server.wake]]\n{machine}"
-    assert config.parse(f"{asleep}{ways}").server[0].wake[1].domain == "web"
+    assert config.parse(f"{asleep}{ways}").server[0].wake[1].machine == "web"
 
 
 def test_an_error_in_a_way_to_wake_names_its_number() -> None:
@@ -367,8 +367,8 @@ def test_a_secureon_password_has_4_or_6_bytes_and_is_not_shown() -> None:
 
 def test_a_domain_means_nothing_to_a_shell() -> None:
     for domain in ("-x", "a b", "a;reboot", "$(id)", "a'b", "x" * 65, "", "../etc"):
-        text = f'{LEAST}[[server.wake]]\ndriver = "libvirt"\nhost = "h"\ndomain = "{domain}"\n'
-        assert "server.web.wake.1.domain" in problems(text), domain
+        text = f'{LEAST}[[server.wake]]\ndriver = "libvirt"\nhost = "h"\nmachine = "{domain}"\n'
+        assert "server.web.wake.1.machine" in problems(text), domain
 
 
 def test_all_errors_are_told_at_once() -> None:
@@ -548,6 +548,66 @@ def test_a_key_of_a_driver_that_is_no_key_any_more_is_ignored_with_a_warning() -
         assert said[where] == "has no effect any more", gone
 
 
+def test_what_several_keys_said_is_read_as_the_one_that_says_it_now() -> None:
+    proxmox = f'driver = "proxmox"\nhost = "h"\nfingerprint = "{"ab" * 32}"\n'
+    login = 'password_file = "/etc/naproxy/token"\n'
+    meter = '[[meter]]\nid = "m"\nof = "web"\n'
+    for older, newer, warned in (
+        (
+            f'[server.sleep]\n{proxmox}token_file = "/etc/naproxy/token"\n'
+            "node = 'pve'\nvmid = 7000\n"
+            f"[[server.wake]]\n{proxmox}{login}node = 'b'\nvmid = 100\nkind = 'lxc'\n",
+            f'[server.sleep]\n{proxmox}{login}machine = "pve/qemu/7000"\n'
+            f'[[server.wake]]\n{proxmox}{login}machine = "b/lxc/100"\n',
+            {"token_file", "node", "vmid", "kind"},
+        ),
+        (
+            '[server.policy]\nname = "schedule"\ndays = ["mon", "sat"]\ncloses = "24:00"\n',
+            '[server.policy]\nname = "schedule"\nhours = ["mon,sat 07:00-24:00"]\n',
+            {"days", "closes"},
+        ),
+        (
+            '[server.policy]\nname = "schedule"\nopens = "08:00"\ncloses = "08:00"\n',
+            '[server.policy]\nname = "schedule"\nhours = []\n',
+            {"opens", "closes"},
+        ),
+        (f'{meter}via = "i2c"\nbus = 7\n', f'{meter}device = "/dev/i2c-7"\n', {"via", "bus"}),
+        (
+            f'{meter}via = "hwmon"\nhwmon_dir = "/sys/class/hwmon/hwmon3"\n',
+            f'{meter}device = "/sys/class/hwmon/hwmon3"\n',
+            {"via", "hwmon_dir"},
+        ),
+        (
+            f'{meter}via = "usb"\ndevice = "/dev/ttyACM7"\n',
+            f'{meter}device = "/dev/ttyACM7"\n',
+            {"via"},
+        ),
+        (
+            f'{meter}driver = "nut"\nups = "a@b"\nvariable = "ups.load"\n',
+            f'{meter}driver = "nut"\nhost = "a@b"\nsource = "ups.load"\n',
+            {"ups", "variable"},
+        ),
+    ):
+        found = config.look(LEAST + older)
+        assert found.config == config.parse(LEAST + newer), older
+        assert {each.where.rpartition(".")[2] for each in found.warnings} == warned, older
+        assert config.look(LEAST + newer).warnings == []
+        written = edit(
+            (LEAST + older).encode(), [Change("set", "box.notice", "Hi")], frozenset()
+        ).decode()
+        assert config.look(written).warnings == [], written
+        assert config.parse(written).server == config.parse(LEAST + newer).server, written
+
+
+def test_nonsense_in_what_several_keys_said_is_refused_and_never_a_crash() -> None:
+    for older, where in (
+        ("[server.policy]\nname = 'schedule'\ndays = 3\n", "server.web.policy.hours[0]"),
+        ("[server.sleep]\ndriver = 'proxmox'\nnode = [1]\n", "server.web.sleep.machine"),
+        ("[[meter]]\nid = 'm'\nof = 'web'\nvia = 'hwmon'\nhwmon_dir = 3\n", "meter.m.device"),
+    ):
+        assert where in problems(LEAST + older), older
+
+
 IPMI = 'driver = "ipmi"\nhost = "192.0.2.9"\nuser = "box"\npassword_file = "/etc/naproxy/bmc"\n'
 
 
@@ -644,8 +704,8 @@ def test_every_key_says_what_it_is() -> None:
 
 def test_every_number_with_a_dimension_says_its_unit() -> None:
     bare = {"port", "fraction", "most_cycles", "wakes"}
-    bare |= {"line", "vmid", "bus", "i2c_address", "shunt_uohm"}
-    bare |= {"sensor", "channel", "outlet", "price_per_kwh", "co2_g_per_kwh", "to_server_port"}
+    bare |= {"line", "shunt_uohm"}
+    bare |= {"channel", "price_per_kwh", "co2_g_per_kwh", "to_server_port"}
     bare |= {"co2_by_hour", "smtp_port"}
     names = {k.path.rpartition(".")[2] for k in NUMBERS if not k.unit}
     assert names - bare == set()

@@ -26,7 +26,7 @@ mac = "02:00:00:00:00:01"
 """
 SSH = f'{SERVER}[server.sleep]\ndriver = "ssh"\n'
 METER = f'{SERVER}[[meter]]\nid = "m"\nof = "web"\n'
-HWMON = f'{METER}driver = "ina219"\nvia = "hwmon"\n'
+HWMON = f'{METER}driver = "ina219"\n'
 BMC = 'host = "192.0.2.9"\nuser = "box"\n'
 HOSTILE = (
     f'{SSH}key_file = "/root/.ssh/id_ed25519"\n',
@@ -43,10 +43,8 @@ HOSTILE = (
     f'{METER}driver = "ina219"\ndevice = "/dev/watchdog"\n',
     f'{METER}driver = "ina219"\ndevice = "/dev/tty/../watchdog"\n',
     f'{METER}driver = "energino"\ndevice = "/dev/mem"\n',
-    f'{METER}driver = "ina219"\nvia = "i2c"\nsettings_file = "/etc/passwd"\n',
-    f'{METER}driver = "ina219"\nvia = "i2c"\nsettings_file = "{{folder}}/ssh/id_ed25519"\n',
-    f'{HWMON}hwmon_dir = "/sys/class/hwmon/../../kernel"\n',
-    f'{HWMON}hwmon_dir = "/tmp"\n',
+    f'{HWMON}device = "/sys/class/hwmon/../../kernel"\n',
+    f'{HWMON}device = "/tmp"\n',
 )
 USUAL = (
     SSH,
@@ -55,9 +53,9 @@ USUAL = (
     f'{SERVER}[server.awake]\ncalendar = "https://calendar.example/office.ics"\n',
     f'{METER}driver = "simulated"\nfile = "{{folder}}/watts"\n',
     f'{METER}driver = "ina219"\n',
-    f'{METER}driver = "ina219"\nvia = "i2c"\nsettings_file = "{{folder}}/m.settings"\n',
+    f'{METER}driver = "ina219"\ndevice = "/dev/i2c-1"\n',
     f'{METER}driver = "energino"\ndevice = "/dev/serial/by-id/usb-Arduino"\n',
-    f'{HWMON}hwmon_dir = "/sys/class/hwmon/hwmon1"\n',
+    f'{HWMON}device = "/sys/class/hwmon/hwmon1"\n',
 )
 
 
@@ -131,8 +129,8 @@ def test_every_key_of_a_driver_that_takes_a_path_is_looked_at() -> None:
                 if check and field.type == "str" and check("/a") is None and check("a"):
                     taken.add(field.name)
     # Paths of URLs and of resources at a BMC begin with / as well.
-    looked_at = {"file", "device", "hwmon_dir"} | {e for e in taken if e.endswith("_file")}
-    assert taken - looked_at == {"path"}
+    looked_at = {"file", "device"} | {e for e in taken if e.endswith("_file")}
+    assert taken - looked_at == {"path", "source"}
 
 
 def test_a_pipe_for_known_hosts_holds_nothing_up(tmp_path: Path) -> None:

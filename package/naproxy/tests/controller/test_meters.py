@@ -147,7 +147,7 @@ async def test_a_serial_meter_may_be_plugged_in_again(office: Office, said: list
     by_id = office.directory / "by-id"  # udev's name for whatever line it is at
     with line() as first, line() as second:
         by_id.symlink_to(first.path)
-        office.use(table("a", "energino", device=str(by_id), period_s=0.05))
+        office.use(table("a", "energino", device=str(by_id), interval_s=0.05))
 
         def talks(device: Line, power_w: float) -> bool:
             device.say(ENERGINO.replace(b"1.000,12.00", b"%.3f,%.2f" % (power_w / 12, power_w)))
@@ -165,7 +165,7 @@ async def test_bad_lines_are_counted_and_the_port_stays_open(
     office: Office, said: list[str]
 ) -> None:
     with line() as device:
-        office.use(table("a", "energino", device=device.path, period_s=0.05))
+        office.use(table("a", "energino", device=device.path, interval_s=0.05))
 
         def talks() -> bool:
             device.say(b"\xff\xff\n" + ENERGINO)

@@ -262,7 +262,7 @@ def test_a_wrong_password_or_system_is_said(emulator: Emulator) -> None:
     result = emulator.sleep(password_file=secret_file(emulator.directory, "wrong"))
     assert result.answer is Answer.FAILED
     assert "does not accept the user and the password" in str(result.reason)
-    [words] = emulator.wake(system="blade7")
+    [words] = emulator.wake(machine="blade7")
     assert "set the key system to one of its systems: 27946b59" in words
 
 

@@ -82,7 +82,7 @@ class Host:
         return done.stdout.strip()
 
     def settings(self, **changes: Any) -> dict[str, Any]:
-        usual = {"host": "127.0.0.1", "domain": "test", "uri": self.uri}
+        usual = {"host": "127.0.0.1", "machine": "test", "uri": self.uri}
         return self.sshd.login(**{**usual, **changes})
 
     def sleep(self, **changes: Any) -> SleepResult:
@@ -143,7 +143,7 @@ def test_what_the_hypervisor_cannot_do_is_told_in_its_words(running: Host) -> No
     assert result.answer is Answer.FAILED
     assert "virsh dompmsuspend on 127.0.0.1" in str(result.reason)
     assert "not supported" in str(result.reason)
-    assert "nope" in running.wake(domain="nope")[0]
+    assert "nope" in running.wake(machine="nope")[0]
     assert running.virsh("domstate", "test") == "running"
 
 

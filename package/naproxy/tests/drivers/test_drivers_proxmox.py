@@ -53,10 +53,8 @@ def login(pve: Pve, directory: Path, **changes: Any) -> dict[str, Any]:
         "host": "127.0.0.1",
         "port": pve.port,
         "fingerprint": pve.fingerprint,
-        "token_file": secret_file(directory, TOKEN),
-        "node": "pve",
-        "kind": pve.kind,
-        "vmid": 100,
+        "password_file": secret_file(directory, TOKEN),
+        "machine": f"pve/{pve.kind}/100",
         "timeout_s": 20.0,
     }
     return {**usual, **changes}
@@ -131,11 +129,15 @@ def test_only_one_that_does_not_run_is_woken(
 def test_what_proxmox_does_not_let_it_do_is_told_and_nothing_is_ordered(
     serve: Serve, tmp_path: Path
 ) -> None:
-    conf = "nodes/pve/qemu-server/999.conf"
+    missing = "Configuration file 'nodes/pve/qemu-server/999.conf' does not exist"
     for now, changes, reason in (
         ({"lock": "backup"}, {}, Reason("proxmox.locked", lock="backup")),
-        ({}, {"node": "pve2"}, status(500, "hostname lookup 'pve2' failed")),
-        ({}, {"vmid": 999}, status(500, f"Configuration file '{conf}' does not exist")),
+        ({}, {"machine": "pve2/qemu/100"}, status(500, "hostname lookup 'pve2' failed")),
+        (
+            {},
+            {"machine": "pve/qemu/999"},
+            status(500, missing),
+        ),
         ({"state": "paused"}, {"state": "off"}, status(500, "VM is paused - cannot shutdown")),
     ):
         pve = serve(**now)
@@ -156,8 +158,8 @@ def test_a_right_that_is_missing_is_named(serve: Serve, tmp_path: Path) -> None:
 def test_a_wrong_token_is_told(serve: Serve, tmp_path: Path) -> None:
     wrong = secret_file(tmp_path, TOKEN.replace("aaaa", "ffff"))
     pve, reason = serve(), status(401, "invalid token value!")
-    assert sleep(pve, tmp_path, token_file=wrong) == SleepResult(Answer.FAILED, reason)
-    assert wake(pve, tmp_path, token_file=wrong) == [str(reason)]
+    assert sleep(pve, tmp_path, password_file=wrong) == SleepResult(Answer.FAILED, reason)
+    assert wake(pve, tmp_path, password_file=wrong) == [str(reason)]
 
 
 def test_a_task_that_fails_is_told_and_one_with_warnings_was_carried_out(
@@ -252,8 +254,8 @@ def test_what_is_no_token_or_cannot_be_read_is_not_sent(serve: Serve, tmp_path: 
     for token in ("secret", "naproxy@pve=x", "naproxy@pve!box", "a@b!c=d e", "ü@pve!box=x"):
         file = secret_file(tmp_path, token)
         no_token = said(code="proxmox.no_token", file=file)
-        assert sleep(pve, tmp_path, token_file=file) == SleepResult(Answer.FAILED, no_token)
-    reason = sleep(pve, tmp_path, token_file=str(tmp_path / "none")).reason
+        assert sleep(pve, tmp_path, password_file=file) == SleepResult(Answer.FAILED, no_token)
+    reason = sleep(pve, tmp_path, password_file=str(tmp_path / "none")).reason
     assert reason.codes() == ("proxmox.said", "driver.secret", "proxmox.token", "driver.unreadable")
     assert pve.tokens == set()
 
@@ -284,16 +286,17 @@ def test_the_doctor_asks_proxmox_and_orders_nothing(serve: Serve, tmp_path: Path
 # The configuration
 
 MACHINE = (
-    f'driver = "proxmox"\nhost = "pve"\nnode = "pve"\nvmid = 100\nfingerprint = "{"ab" * 32}"\n'
-    'token_file = "/etc/naproxy/proxmox.token"\n'
+    f'driver = "proxmox"\nhost = "pve"\nmachine = "pve/qemu/100"\nfingerprint = "{"ab" * 32}"\n'
+    'password_file = "/etc/naproxy/proxmox.token"\n'
 )
 
 
-def configured(sleeps: str = "", wakes: str = "") -> set[str]:
+def configured(sleeps: str = "", wakes: str = "", kind: str = "qemu") -> set[str]:
     """The paths of what is wrong."""
     text = (
         '[[server]]\nid = "web"\naddress = "192.0.2.7"\nmac = "02:00:00:00:00:01"\n'
-        f"[server.sleep]\n{MACHINE}{sleeps}\n[[server.wake]]\n{wakes or MACHINE}\n"
+        f"[server.sleep]\n{MACHINE.replace('qemu', kind)}{sleeps}\n"
+        f"[[server.wake]]\n{wakes or MACHINE}\n"
     )
     try:
         config.parse(text)
@@ -305,13 +308,13 @@ def configured(sleeps: str = "", wakes: str = "") -> set[str]:
 def test_what_does_not_fit_together_is_said() -> None:
     for sleeps, wakes, wrong in (
         ("", "", set()),
-        ('kind = "lxc"\nstate = "off"', "", set()),
-        ('kind = "lxc"\nstate = "disk"', "", {"server.web.sleep.state"}),
-        ('kind = "lxc"', "", {"server.web.sleep.state"}),
         ("", 'driver = "etherwake"', {"server.web.wake.1.driver"}),
         ("", 'driver = "command"\nprogram = "wake"', set()),
-        ("", MACHINE.replace('"pve"\nvmid', '"../evil"\nvmid'), {"server.web.wake.1.node"}),
-        ("", MACHINE.replace("100", "99"), {"server.web.wake.1.vmid"}),
+        ("", MACHINE.replace("pve/", "../evil/"), {"server.web.wake.1.machine"}),
+        ("", MACHINE.replace("100", "99"), {"server.web.wake.1.machine"}),
         ("", MACHINE.replace("ab", "x"), {"server.web.wake.1.fingerprint"}),
     ):
         assert configured(sleeps, wakes) == wrong, (sleeps, wakes)
+    assert configured('state = "off"', kind="lxc") == set()
+    for state in ("disk", "ram"):
+        assert configured(f'state = "{state}"', kind="lxc") == {"server.web.sleep.state"}, state

@@ -25,8 +25,8 @@ def options(tmp_path: Path, port: int) -> dict[str, Any]:
     token = tmp_path / "token"
     token.write_text("eyJhbGciOi\n")
     token.chmod(0o600)
-    where = {"host": "127.0.0.1", "port": port, "entity": "sensor.server_power"}
-    return {**where, "token_file": str(token)}
+    where = {"host": "127.0.0.1", "port": port, "source": "sensor.server_power"}
+    return {**where, "password_file": str(token)}
 
 
 def said(state: dict[str, Any]) -> bytes:

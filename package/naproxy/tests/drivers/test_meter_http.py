@@ -73,10 +73,10 @@ def refused(name: str, answer: bytes, **options: Any) -> Fault:
 
 def test_a_plug_counts_by_its_generation() -> None:
     assert ask("shelly", ok(SWITCH)) == Reading(8.9, counter_j=pytest.approx(14.093 * 3600))
-    first = ask("shelly", ok(METER), component="meter")
+    first = ask("shelly", ok(METER), kind="meter")
     assert first == Reading(36.61, counter_j=9612 * 60)
     invalid = ok(METER.replace(b"true", b"false"))
-    assert "not valid" in str(refused("shelly", invalid, component="meter"))
+    assert "not valid" in str(refused("shelly", invalid, kind="meter"))
 
 
 def test_a_shelly_is_asked_as_its_documentation_says() -> None:
@@ -91,7 +91,7 @@ def test_a_shelly_is_asked_as_its_documentation_says() -> None:
         def respond(head: bytes, path: bytes = path) -> bytes:
             return ok(SWITCH if head.startswith(path) else b"{}")
 
-        item = asked_of("shelly", respond, component=component, channel=1)
+        item = asked_of("shelly", respond, kind=component, channel=1)
         assert isinstance(item, Reading), component
         assert item.power_w == 8.9
 
@@ -113,13 +113,13 @@ def em(channel: int, **changes: Any) -> Fault | Reading:
         assert head.startswith(b"GET /rpc/EM.GetStatus?id=0 "), head
         return ok(json.dumps({**EM, **changes}).encode())
 
-    return asked_of("shelly", respond, component="em", channel=channel)
+    return asked_of("shelly", respond, kind="em", channel=channel)
 
 
 def test_a_clamp_of_an_energy_meter_is_read() -> None:
-    assert ask("shelly", ok(EM1), component="em1", channel=1) == Reading(501.8)
+    assert ask("shelly", ok(EM1), kind="em1", channel=1) == Reading(501.8)
     broken = EM1.replace(b'"id": 1', b'"id": 1, "errors": ["power_meter_failure"]')
-    assert "not valid" in str(refused("shelly", ok(broken), component="em1"))
+    assert "not valid" in str(refused("shelly", ok(broken), kind="em1"))
 
 
 def test_three_phases_together_or_one_of_them_are_read() -> None:

@@ -76,7 +76,7 @@ def test_a_bad_line_of_energino_is_told_and_the_next_is_read() -> None:
 def test_currentcost_history_and_other_sensors_are_skipped() -> None:
     assert heard("currentcost", HISTORY + CLAMP) == [Reading(1352.0)]
     said = HISTORY + CLAMP + ENVIR
-    assert heard("currentcost", said, sensor=1) == [Reading(345.0 + 2151.0)]
+    assert heard("currentcost", said, channel=1) == [Reading(345.0 + 2151.0)]
 
 
 def test_a_bad_message_is_told_and_the_next_is_read() -> None:
@@ -247,11 +247,11 @@ def i2c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_the_chip_on_this_machines_bus_or_that_there_is_no_such_bus(i2c: str) -> None:
-    items = read("ina219", 10, via="i2c", bus=7, settings_file=i2c)
+    items = read("ina219", 10, device="/dev/i2c-7", settings_file=i2c)
     found = [item.power_w for item in items if isinstance(item, Reading)]
     assert found == [pytest.approx(24.0)] * len(found)
     assert len(found) >= 5
-    said = fault("ina219", via="i2c", bus=8, settings_file=i2c)
+    said = fault("ina219", device="/dev/i2c-8", settings_file=i2c)
     assert "cannot open /dev/i2c-8" in str(said)
 
 
@@ -266,21 +266,21 @@ def hwmon(tmp_path: Path) -> Path:
 
 
 def test_the_kernels_shunt_is_set_right_before_anything_is_believed(hwmon: Path) -> None:
-    assert read("ina219", via="hwmon", hwmon_dir=str(hwmon)) == [Reading(12.34)]
+    assert read("ina219", device=str(hwmon)) == [Reading(12.34)]
     (hwmon / "shunt_resistor").write_text("10000\n")
-    said = fault("ina219", via="hwmon", hwmon_dir=str(hwmon))
+    said = fault("ina219", device=str(hwmon))
     assert str(said) == "the kernel assumed another shunt; Naproxy has set the right one"
     assert (hwmon / "shunt_resistor").read_text() == "100000\n"
-    assert read("ina219", via="hwmon", hwmon_dir=str(hwmon)) == [Reading(12.34)]
+    assert read("ina219", device=str(hwmon)) == [Reading(12.34)]
 
 
 def test_what_the_kernel_cannot_have_said_is_refused(hwmon: Path) -> None:
     power = hwmon / "power1_input"
     for text, kind in ((b"", "not_a_number"), (b"nan\n", "not_a_number"), (b"\xff\xfe", "noise")):
         power.write_bytes(text)
-        assert fault("ina219", via="hwmon", hwmon_dir=str(hwmon)).kind == kind, text
+        assert fault("ina219", device=str(hwmon)).kind == kind, text
     power.unlink()
-    assert fault("ina219", via="hwmon", hwmon_dir=str(hwmon)).kind == "lost", "unbound"
+    assert fault("ina219", device=str(hwmon)).kind == "lost", "unbound"
 
 
 def test_an_energy_counter_of_the_kernel_is_used_by_its_differences(hwmon: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_shunt_that_may_not_be_set_is_told(hwmon: Path, monkeypatch: pytest.Mo
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "write_text", refuse)
-    assert "in the device tree" in str(fault("ina219", via="hwmon", hwmon_dir=str(hwmon)))
+    assert "in the device tree" in str(fault("ina219", device=str(hwmon)))
 
 
 # simulated

@@ -140,7 +140,7 @@ def pdu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         env={**os.environ, "MIBS": "", "SNMP_PERSISTENT_DIR": str(folder)},
     )
     community = secret_file(folder, "secret")
-    asked = {"host": "127.0.0.1", "port": port, "community_file": community}
+    asked = {"host": "127.0.0.1", "port": port, "password_file": community}
     wait_for(lambda: isinstance(read("snmp", **asked)[0], Reading), "snmpd")
     yield asked
     end(process)
@@ -153,29 +153,29 @@ needs_snmp = needs(SNMPD, "snmpget")
 def test_power_strips_outlets_and_any_object_are_read(pdu: dict[str, Any]) -> None:
     strip, outlet = Reading(120.0, counter_j=3456 * 360e3), Reading(43.0, counter_j=17 * 360e3)
     assert read("snmp", **pdu) == [strip]
-    assert read("snmp", kind="apc-outlet", outlet=3, **pdu) == [outlet]
+    assert read("snmp", kind="apc-outlet", channel=3, **pdu) == [outlet]
     assert power_w("snmp", kind="apc-first", **pdu) == 115
     oid = "1.3.6.1.4.1.8072.9999.1.0"
-    assert power_w("snmp", kind="oid", oid=oid, unit_w=0.1, **pdu) == pytest.approx(6.15)
+    assert power_w("snmp", kind="oid", source=oid, unit_w=0.1, **pdu) == pytest.approx(6.15)
 
 
 @needs_snmp
 def test_an_object_that_is_not_there_or_no_number_is_told(pdu: dict[str, Any]) -> None:
-    assert "no such object" in str(fault("snmp", kind="apc-outlet", outlet=9, **pdu))
+    assert "no such object" in str(fault("snmp", kind="apc-outlet", channel=9, **pdu))
     for number in (3, 4):
         oid = f"1.3.6.1.4.1.8072.9999.{number}.0"
-        assert fault("snmp", kind="oid", oid=oid, **pdu).kind == "not_a_number", number
+        assert fault("snmp", kind="oid", source=oid, **pdu).kind == "not_a_number", number
 
 
 @needs_snmp
 def test_a_wrong_community_is_silence(pdu: dict[str, Any]) -> None:
-    wrong = {**pdu, "community_file": ""}
+    wrong = {**pdu, "password_file": ""}
     assert fault("snmp", timeout_s=0.6, **wrong).kind in ("silence", "refused")
 
 
 def test_a_community_that_would_change_the_configuration_is_refused(tmp_path: Path) -> None:
     file = secret_file(tmp_path, 'public" \\')
-    assert fault("snmp", host="127.0.0.1", community_file=file).kind == "refused"
+    assert fault("snmp", host="127.0.0.1", password_file=file).kind == "refused"
 
 
 # nut: real upsd and dummy-ups
@@ -216,7 +216,7 @@ class Ups:
         driver = subprocess.Popen([DUMMY, "-a", "dummy", "-F", "-u", "root"], **quiet)  # type: ignore[call-overload]
         daemon = subprocess.Popen([UPSD, "-F", "-u", "root"], **quiet)  # type: ignore[call-overload]
         try:
-            wait_for(lambda: isinstance(read("nut", ups=self.name)[0], Reading), "upsd")
+            wait_for(lambda: isinstance(read("nut", host=self.name)[0], Reading), "upsd")
             yield
         finally:
             end(driver)
@@ -235,8 +235,8 @@ needs_nut = needs(UPSD, DUMMY, root=True)
 
 @needs_nut
 def test_a_variable_of_the_ups_or_its_load_in_percent_is_read(ups: Ups) -> None:
-    assert power_w("nut", ups=ups.name) == pytest.approx(97.5)
-    assert power_w("nut", ups=ups.name, variable="ups.load") == 25
+    assert power_w("nut", host=ups.name) == pytest.approx(97.5)
+    assert power_w("nut", host=ups.name, source="ups.load") == 25
 
 
 @needs_nut
@@ -246,19 +246,19 @@ def test_the_power_is_read_whatever_the_other_variables_are_called(tmp_path: Pat
         "device.model: Example UPS 1000\ndriver.flag.allow_killpower: 0\nups.realpower: 126\n"
         "output.L1-N.voltage: 230\nbattery.mfr.date: \x01\u00e4\n"
     ):
-        assert power_w("nut", ups=ups.name) == 126
+        assert power_w("nut", host=ups.name) == 126
 
 
 @needs_nut
 def test_a_variable_or_a_ups_that_upsd_lacks_is_told(ups: Ups) -> None:
-    said = fault("nut", ups=ups.name, variable="outlet.9.realpower")
+    said = fault("nut", host=ups.name, source="outlet.9.realpower")
     assert str(said) == "the UPS has no outlet.9.realpower"
-    said = fault("nut", ups=ups.name.replace("dummy", "other"))
+    said = fault("nut", host=ups.name.replace("dummy", "other"))
     assert (said.kind, "UNKNOWN-UPS" in str(said)) == ("refused", True)
 
 
 def test_nobody_at_the_port_is_told() -> None:
-    said = fault("nut", ups=f"ups@127.0.0.1:{free_port(socket.SOCK_STREAM)}")
+    said = fault("nut", host=f"ups@127.0.0.1:{free_port(socket.SOCK_STREAM)}")
     assert str(said).startswith("upsd cannot be asked")
 
 
@@ -283,7 +283,7 @@ def test_what_no_upsd_says_is_a_fault(says: bytes, kind: str) -> None:
                     connection.sendall(says)
 
         threading.Thread(target=serve, daemon=True).start()
-        said = fault("nut", ups=f"ups@127.0.0.1:{listener.getsockname()[1]}")
+        said = fault("nut", host=f"ups@127.0.0.1:{listener.getsockname()[1]}")
     assert said.kind == kind
 
 

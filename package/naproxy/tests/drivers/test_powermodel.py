@@ -122,7 +122,7 @@ def test_the_real_node_exporter_agrees_with_proc(exporter: int) -> None:
 
 @needs_exporter
 def test_an_estimate_by_the_real_node_exporter(exporter: int) -> None:
-    [item] = read("model", port=exporter, interval_s=0.2, base_w=30.0, cpu_w=10.0)
+    [item] = read("model", port=exporter, interval_s=0.2, on_w=30.0, cpu_w=10.0)
     assert isinstance(item, Reading)
     assert 30.0 <= item.power_w <= 40.0
 
@@ -133,7 +133,7 @@ def test_an_estimate_is_called_one() -> None:
 
 
 def test_a_sleeping_server_is_not_asked() -> None:
-    assert read("model", state=State.ASLEEP, port=1, asleep_w=2.5) == [Reading(2.5)]
+    assert read("model", state=State.ASLEEP, port=1, off_w=2.5) == [Reading(2.5)]
 
 
 GOOD = b"""node_cpu_seconds_total{cpu="0",mode="idle"} 100

@@ -58,15 +58,15 @@ def test_awake_in_office_hours_of_working_days_of_its_own_time() -> None:
         assert opened(hour) is expected, hour
     assert opened(4 * 24 + 12)
     assert not opened(5 * 24 + 12)
-    assert not opened(12, days=())
+    assert not opened(12, hours=())
     new_york = replace(SETUP, where=ZoneInfo("America/New_York"))
     assert not opened(7.1, new_york)
     assert opened(12.1, new_york)
 
 
 def test_an_office_that_closes_after_midnight_is_open_until_then() -> None:
-    assert opened(24 + 1.9, opens="20:00", closes="02:00")
-    assert not opened(24 + 2.1, opens="20:00", closes="02:00")
+    assert opened(24 + 1.9, hours=("mon-fri 20:00-02:00",))
+    assert not opened(24 + 2.1, hours=("mon-fri 20:00-02:00",))
 
 
 def test_it_wakes_a_wake_time_before_the_office_opens_again() -> None:
@@ -88,12 +88,13 @@ def test_at_night_it_goes_back_to_sleep_when_idle() -> None:
 
 
 def test_hours_and_days_that_are_none_are_refused() -> None:
-    hours = ("7:00", "25:00", "07:60", "", "+07:00", "24:30", "07.00")
-    for wrong in (*({"opens": text} for text in hours), {"days": ["monday"]}):
+    hours = ("25:00", "07:60", "", "+07:00", "24:30", "07.00")
+    for text in (*(f"mon {each}-20:00" for each in hours), "monday 07:00-20:00"):
+        wrong = {"hours": [text]}
         problems: list[schema.Problem] = []
         assert schema.load(schedule.Settings, wrong, "policy", problems) is None, wrong
         [problem] = problems
-        assert problem.where.startswith(f"policy.{next(iter(wrong))}"), wrong
+        assert problem.where == "policy.hours[0]", wrong
 
 
 # Who is over a share

@@ -270,7 +270,7 @@ def test_a_chip_of_the_kernel_keeps_its_shunt(tmp_path: Path) -> None:
     (chip / "name").write_text("ina219\n")
     (chip / "shunt_resistor").write_text("10000\n")
     [found] = meters.chips(tmp_path)
-    assert found.keys == {"via": "hwmon", "hwmon_dir": str(chip), "shunt_uohm": 10000}
+    assert found.keys == {"device": str(chip), "shunt_uohm": 10000}
     assert list(meters.chips(tmp_path / "none")) == []
 
 
@@ -283,7 +283,7 @@ def searched(hosts: list[dict[str, Any]], taken: tuple[str, ...] = (), **watts: 
         return {"gen": 2, "model": "PlugS", "auth": address.endswith("9")}
 
     async def read(candidate: meters.Candidate) -> Reading:
-        kind = str(candidate.keys.get("component", candidate.driver))
+        kind = str(candidate.keys.get("kind", candidate.driver))
         if kind in watts:
             return Reading(watts[kind])
         raise Fault("silence", "it says nothing")
@@ -291,7 +291,7 @@ def searched(hosts: list[dict[str, Any]], taken: tuple[str, ...] = (), **watts: 
     async def story() -> Any:
         candidates = await meters.plugs(hosts, taken, shelly)
         found = [await meters._tried(c, str(c.keys["host"]), read) for c in candidates]
-        return [(f["where"], f["keys"].get("component"), f["power_w"], f["problem"]) for f in found]
+        return [(f["where"], f["keys"].get("kind"), f["power_w"], f["problem"]) for f in found]
 
     return asyncio.run(story())
 
@@ -302,7 +302,7 @@ def test_a_plug_is_found_by_a_reading_unless_it_is_configured() -> None:
     assert searched(plugs, ("192.0.2.5",), tasmota=1.0) == []
 
 
-def test_of_a_shelly_each_component_is_tried() -> None:
+def test_of_a_shelly_each_kind_is_tried() -> None:
     found = searched([plug("192.0.2.5", "shelly")], pm1=12.0)
     assert ("192.0.2.5", "pm1", 12.0, "") in found
     assert ("192.0.2.5", "switch", None, "it says nothing") in found

@@ -160,6 +160,7 @@ def edit(text: bytes, changes: list[Change], secrets: frozenset[str] = frozenset
             made.append(each)
             _apply(data, each, plainly)
     stale = [each.warning() for each in _outdated(data)]
+    stale += [warning for joined in old.found_joined(data) for warning in joined.warnings()]
     stale += [warning for ways in old.found_ways(data) for warning in ways.warnings()]
     if stale:  # what a change has brought
         raise ConfigError(stale)
@@ -192,6 +193,9 @@ def _updates(data: dict[str, Any]) -> Iterator[Change]:
             yield Change("rename", each.where, each.now)
             continue
         yield Change("remove", each.where)
+    for joined in old.found_joined(data):
+        yield from (Change("remove", f"{joined.where}.{key}") for key in joined.keys)
+        yield Change("set", f"{joined.where}.{joined.now}", joined.value)
     for ways in old.found_ways(data):
         yield Change("ways", f"{ways.where}.wake")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -32,6 +32,15 @@ OLD: Final[dict[str, str | None]] = {
     "server.awake.least_s": None,
     "server.awake.work_s": None,
     "server.awake.time_zone": "office.time_zone",
+    **{
+        f"server.{ways}.{key}": now
+        for ways in ("sleep", "wake", "rung")
+        for key, now in {
+            "domain": "machine",
+            "system": "machine",
+            "token_file": "password_file",
+        }.items()
+    },
     "server.cache.grace_s": None,
     "server.share.network_awake_s": None,
     "server.hold.cap": None,
@@ -59,9 +68,66 @@ OLD: Final[dict[str, str | None]] = {
     "server.ready.status": None,
     "meter.highest_w": None,
     "meter.timeout_s": None,
+    "meter.interface": None,
+    "meter.i2c_address": None,
+    "meter.settings_file": None,
+    "meter.base_w": "on_w",
+    "meter.asleep_w": "off_w",
+    "meter.period_s": "interval_s",
+    "meter.ups": "host",
+    "meter.component": "kind",
+    "meter.sensor": "channel",
+    "meter.outlet": "channel",
+    "meter.community_file": "password_file",
+    "meter.token_file": "password_file",
+    "meter.entity": "source",
+    "meter.oid": "source",
+    "meter.path": "source",
+    "meter.variable": "source",
 }
 """What became of each: an argument of the service, another name in its section, a key of another
 section (with a dot), or nothing."""
+
+
+def _hours(policy: Mapping[str, Any]) -> Any:
+    days, opens = policy.get("days", ["mon-fri"]), policy.get("opens", "07:00")
+    closes = policy.get("closes", "19:00")
+    if days == [] or opens in (closes, "24:00"):
+        return []
+    days = days if isinstance(days, list) else [days]
+    return [f"{','.join(map(str, days))} {opens}-{closes}"]
+
+
+def _guest(way: Mapping[str, Any]) -> Any:
+    return f"{way.get('node')}/{way.get('kind', 'qemu')}/{way.get('vmid')}"
+
+
+def _chip(meter: Mapping[str, Any]) -> Any:
+    if meter.get("via") == "i2c":
+        return f"/dev/i2c-{meter.get('bus', 1)}"
+    if meter.get("via") == "hwmon":
+        return meter.get("hwmon_dir", "/sys/class/hwmon/hwmon0")
+    return meter.get("device", "/dev/ttyACM0")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What several keys of the section at `path` said, one key says now."""
+
+    path: str
+    keys: tuple[str, ...]
+    now: str
+    join: Callable[[Mapping[str, Any]], Any]
+
+
+JOINED: Final = (
+    Joined("server.policy", ("days", "opens", "closes"), "hours", _hours),
+    *(
+        Joined(f"server.{ways}", ("node", "kind", "vmid"), "machine", _guest)
+        for ways in ("sleep", "wake", "rung")
+    ),
+    Joined("meter", ("via", "bus", "hwmon_dir"), "device", _chip),
+)
 
 FIRST_WAY: Final = "etherwake"
 """The driver of the way to wake a server for which none is given."""
@@ -110,6 +176,30 @@ def found(data: dict[str, Any]) -> Iterator[Old]:
         for section, where in _sections(data, above, ""):
             if key in section:
                 yield Old(section, key, f"{where}.{key}", now)
+
+
+@dataclass(frozen=True, slots=True)
+class OldJoined:
+    """Keys that a section has of those that one key says together now, at the path `where`."""
+
+    section: dict[str, Any]
+    where: str
+    keys: tuple[str, ...]
+    now: str
+    value: Any
+
+    def warnings(self) -> Iterator[Problem]:
+        """Say what became of them."""
+        for key in self.keys:
+            yield Old(self.section, key, f"{self.where}.{key}", self.now).warning()
+
+
+def found_joined(data: dict[str, Any]) -> Iterator[OldJoined]:
+    """Yield them, for each section that has any."""
+    for joined in JOINED:
+        for section, where in _sections(data, joined.path.split("."), ""):
+            if keys := tuple(key for key in joined.keys if key in section):
+                yield OldJoined(section, where, keys, joined.now, joined.join(section))
 
 
 def _sections(here: Any, path: Sequence[str], where: str) -> Iterator[tuple[dict[str, Any], str]]:
@@ -190,6 +280,11 @@ def take(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
         elif old.now:
             old.section.setdefault(old.now, value)
     warnings = [old.warning() for old in every]
+    for joined in found_joined(data):
+        warnings += joined.warnings()
+        for key in joined.keys:
+            del joined.section[key]
+        joined.section[joined.now] = joined.value
     for ways in found_ways(data):
         warnings += ways.warnings()
         list_ways(ways.server, lambda value, _: value)

@@ -19,12 +19,10 @@ from naproxy.core.schema import Problem, label
 
 COMMANDS: Final = "commands"
 """Programs are there, run as root: nothing a request names is."""
-_CALIBRATION: Final = ".settings"
 _DEVICES: Final = {
-    "device": ("/dev/tty", "/dev/serial/"),
-    "hwmon_dir": ("/sys/class/hwmon/", "/sys/devices/"),
+    "device": ("/dev/tty", "/dev/serial/", "/dev/i2c-", "/sys/class/hwmon/", "/sys/devices/"),
 }
-"""How these begin. Merely to open another device may do something, as with /dev/watchdog."""
+"""How it begins. Merely to open another device may do something, as with /dev/watchdog."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,5 +84,3 @@ def strange(new: Config, before: Config, folder: Path) -> Iterator[Problem]:
         if not any(inside(Path(each.path), here) for here in folders):
             allowed = tuple(dict.fromkeys(map(str, folders)))
             yield Problem(each.where, Reason("config.path_in", names=allowed))
-        elif each.key == "settings_file" and not each.path.endswith(_CALIBRATION):
-            yield Problem(each.where, Reason("config.path_ends", name=_CALIBRATION))

@@ -21,7 +21,10 @@ from naproxy.drivers import pinned, secret
 from naproxy.drivers.openssh import is_place
 
 _POLL_S: Final = 0.5
-_is_node: Final = fits(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?", Reason("config.node"))
+_is_machine: Final = fits(
+    r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?/(qemu|lxc)/[1-9][0-9]{2,8}",
+    Reason("config.machine", name="pve/qemu/100"),
+)
 
 
 def _is_token(text: str) -> Reason | None:
@@ -42,20 +45,16 @@ class ProxmoxSettings:
         "SHA-256 fingerprint of its certificate: Naproxy trusts nothing else",
         check=pinned.is_fingerprint,
     )
-    token_file: str = option(
+    password_file: str = option(
         "File with the API token, user@realm!name=secret, in one line; only root may read it",
         check=is_absolute,
         holds=_TOKEN,
     )
-    node: str = option(
-        "Node that runs the machine, as Proxmox calls it", low=1, high=63, check=_is_node
+    machine: str = option(
+        "The machine: the node that runs it, qemu or, for a container, lxc, and its number, such as"
+        " pve/qemu/100",
+        check=_is_machine,
     )
-    kind: str = option(
-        "What it is: a virtual machine (qemu) or a container (lxc)",
-        "qemu",
-        choices=("qemu", "lxc"),
-    )
-    vmid: int = option("Number of the machine", low=100, high=999_999_999)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +80,9 @@ class Proxmox:
         """Manage the settings' machine; an order may take so long."""
         self._settings = settings
         self._timeout_s = timeout_s
-        self._node = f"/api2/json/nodes/{settings.node}"
-        self._machine = f"{self._node}/{settings.kind}/{settings.vmid}/status"
+        node, _, guest = settings.machine.partition("/")
+        self._node = f"/api2/json/nodes/{node}"
+        self._machine = f"{self._node}/{guest}/status"
 
     async def order(self, choose: Callable[[Guest], Order | None]) -> Guest:
         """Give the order chosen for what the machine is now, and wait until it is carried out.
@@ -120,7 +120,7 @@ class Proxmox:
     async def _ask(self, method: str, path: str, form: Mapping[str, int] | None = None) -> Any:
         """Return the data of an answer."""
         settings = self._settings
-        headers = {"Authorization": f"PVEAPIToken={_token(settings.token_file)}"}
+        headers = {"Authorization": f"PVEAPIToken={_token(settings.password_file)}"}
         if form is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         text = urlencode(form) if form is not None else None

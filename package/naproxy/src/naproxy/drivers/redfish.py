@@ -44,7 +44,7 @@ class RedfishSettings:
         check=is_absolute,
         holds=secret.PASSWORD,
     )
-    system: str = option(
+    machine: str = option(
         "Id of the system on it; empty: the only one",
         "",
         check=fits(r"[A-Za-z0-9_.:-]*", Reason("config.redfish", name="/redfish/v1/Systems")),
@@ -108,7 +108,7 @@ class _Session:
             _path(pinned.as_object(member).get("@odata.id"))
             for member in (members if isinstance(members, list) else [])
         ]
-        wanted = self._settings.system
+        wanted = self._settings.machine
         chosen = [p for p in found if not wanted or p.rstrip("/").rpartition("/")[2] == wanted]
         if len(chosen) != 1:
             names = ", ".join(p.rstrip("/").rpartition("/")[2] for p in found)

@@ -19,7 +19,7 @@ class LibvirtSettings(SshSettings):
     forced: ClassVar[str] = "/usr/local/bin/naproxy-virsh"
 
     host: str = option("The machine that runs the virtual one", low=1, check=is_place)
-    domain: str = option("Name of the virtual machine", low=1, high=64, check=_is_domain)
+    machine: str = option("Name of the virtual machine", low=1, high=64, check=_is_domain)
     uri: str = fixed("qemu:///system")
     """libvirt's connection there."""
 
@@ -28,7 +28,7 @@ async def run(settings: LibvirtSettings, timeout_s: float, verb: str, *more: str
     """Run one command of `virsh` on the domain and return its words, or raise WrongError."""
     ssh = Ssh(settings, settings.host)
     # Nothing of this means anything to a shell: the names are checked.
-    words = ["virsh", "-q", "-c", f"'{settings.uri}'", verb, settings.domain, *more]
+    words = ["virsh", "-q", "-c", f"'{settings.uri}'", verb, settings.machine, *more]
     session = await ssh.run(" ".join(words), timeout_s)
     if not session.let_in:
         failure = ssh.failure(session.log)

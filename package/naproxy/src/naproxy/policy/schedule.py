@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from naproxy.core.hours import DAYS, Calendar, Span, span
-from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import fits, option
+from naproxy.core.hours import Calendar, span
+from naproxy.core.reason import Reason
+from naproxy.core.schema import checked, option
 from naproxy.policy import Setup
 from naproxy.policy.base import Decision
 from naproxy.policy.idle import IdlePolicy
 
 _DAY_S: Final = 86400.0
-_is_time: Final = fits(
-    r"(?:[01]\d|2[0-3]):[0-5]\d|24:00", Reason("config.time_of_day", name="07:30")
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +21,12 @@ class Settings:
     """The office hours."""
 
     name: str = option("schedule: awake in office hours only", "schedule")
-    days: tuple[str, ...] = option("Working days", DAYS[:5], low=0, high=7, choices=DAYS)
-    opens: str = option("The office opens", "07:00", check=_is_time)
-    closes: str = option("The office closes", "19:00", check=_is_time)
+    hours: tuple[str, ...] = option(
+        "The office's hours: the days, and from when to when; none: it never opens",
+        ("mon-fri 07:00-19:00",),
+        high=64,
+        check=checked(span),
+    )
     idle_s: float = option(
         "Outside office hours: go back to sleep after this idle time", 300.0, low=1, high=86400
     )
@@ -44,7 +44,7 @@ class Schedule(IdlePolicy):
         """`wake_s`: how long ahead of the office to wake; `where`: its zone."""
         super().__init__()
         self.settings = settings
-        self._calendar = Calendar(_spans(settings), (), where)
+        self._calendar = Calendar([span(text) for text in settings.hours], (), where)
         self._known = (0.0, 0.0, False)
         self._wake_s = wake_s
 
@@ -72,17 +72,6 @@ class Schedule(IdlePolicy):
             opened = stretch is not None
             self._known = (t_s, until_s, opened)
         return opened, until_s
-
-
-def _spans(settings: Settings) -> list[Span]:
-    """Return the office's hours; a closing time before the opening is on the next day."""
-    opens, closes = settings.opens, settings.closes
-    if opens == "24:00" or not settings.days:
-        return []
-    try:
-        return [span(f"{','.join(settings.days)} {opens}-{closes}")]
-    except WrongError:  # no length: it never opens
-        return []
 
 
 def make(settings: Settings, setup: Setup) -> Schedule:

@@ -160,7 +160,7 @@ class Setup:
     async def _meters(self, progress: Progress) -> dict[str, Any]:
         result = self._jobs.status("scan")["result"]
         configured = self._config().meter
-        names = ("device", "host", "hwmon_dir")
+        names = ("device", "host")
         taken = [str(getattr(m, name)) for m in configured for name in names if hasattr(m, name)]
         return await meters.search(result["hosts"] if result else [], taken, progress)
 

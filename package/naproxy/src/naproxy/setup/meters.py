@@ -58,7 +58,7 @@ def chips(folder: Path = HWMON) -> Iterator[Candidate]:
             with contextlib.suppress(OSError, ValueError):
                 if (chip / "name").read_text().strip() == "ina219":
                     shunt_uohm = int((chip / "shunt_resistor").read_text())
-                    keys = {"via": "hwmon", "hwmon_dir": str(chip), "shunt_uohm": shunt_uohm}
+                    keys = {"device": str(chip), "shunt_uohm": shunt_uohm}
                     yield Candidate("ina219", chip.name, keys)
 
 
@@ -68,7 +68,9 @@ def wired(taken: Iterable[str]) -> Iterator[Candidate]:
     for port, driver in serial_ports():
         if driver and str(Path(port).resolve()) not in used:
             yield Candidate(driver, web.one_line(Path(port).name), {"device": port})
-    yield from (chip for chip in chips() if chip.keys["hwmon_dir"] not in used)
+    for chip in chips():
+        if str(Path(str(chip.keys["device"])).resolve()) not in used:
+            yield chip
 
 
 def unknown_ports() -> list[str]:
@@ -99,9 +101,9 @@ async def plugs(
 
 def _shelly(address: str, name: str, said: Mapping[str, Any]) -> Iterator[Candidate]:
     shown = f"{name} ({said['model']})"
-    components = ("meter", "emeter") if said["gen"] == 1 else ("switch", "pm1", "em1", "em")
-    for component in components:
-        keys = {"host": address, "component": component}
+    kinds = ("meter", "emeter") if said["gen"] == 1 else ("switch", "pm1", "em1", "em")
+    for kind in kinds:
+        keys = {"host": address, "kind": kind}
         yield Candidate("shelly", shown, keys, needs_password=bool(said["auth"]))
 
 

@@ -30,7 +30,7 @@ class Settings(meter.MeterSettings):
 
     driver: str = option("currentcost: EnviR display, by USB", "currentcost")
     device: str = option("Its serial port", "/dev/ttyUSB0", check=is_absolute)
-    sensor: int = option("Number of the sensor on the display; 0: the clamp", 0, low=0, high=9)
+    channel: int = option("Number of the sensor on the display; 0: the clamp", 0, low=0, high=9)
 
 
 class Driver:
@@ -47,7 +47,7 @@ class Driver:
         settings = self._settings
         pieces = Pieces(b"</msg>", LONGEST_MESSAGE)
         port = serial(settings.device, BAUD)
-        return listen(port, pieces, SILENCE_S, lambda message: parse(message, settings.sensor))
+        return listen(port, pieces, SILENCE_S, lambda message: parse(message, settings.channel))
 
 
 def parse(message: bytes, sensor: int) -> meter.Reading | None:

@@ -32,7 +32,7 @@ class Settings(meter.MeterSettings):
 
     driver: str = option("energino: Arduino with the Energino shield, by USB", "energino")
     device: str = option("Its serial port", "/dev/ttyACM0", check=is_absolute)
-    period_s: float = option(
+    interval_s: float = option(
         "Time between its lines; Naproxy sets it on the device", 2.0, low=0.02, high=60
     )
 
@@ -44,13 +44,13 @@ class Driver:
         """Open the port when readings are wanted."""
         self._settings = settings
         self.about = meter.About(
-            meter.DC_FEED, settings.period_s, "about 5 %: 10-bit ADC, Hall sensor"
+            meter.DC_FEED, settings.interval_s, "about 5 %: 10-bit ADC, Hall sensor"
         )
 
     def readings(self) -> meter.Readings:
         """Yield a reading a line."""
         # Opening the port restarts the Arduino, which takes 2 s.
-        silence_s = 5 + 3 * self._settings.period_s
+        silence_s = 5 + 3 * self._settings.interval_s
         port = serial(self._settings.device, BAUD)
         return listen(port, Pieces(b"\n", LONGEST_LINE), silence_s, parse)
 

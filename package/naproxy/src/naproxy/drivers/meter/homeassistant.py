@@ -31,8 +31,10 @@ class Settings(meter.PolledSettings):
     tls: bool = option(
         "Use HTTPS to reach Home Assistant; the box must trust its certificate", False
     )
-    entity: str = option("The sensor's entity ID, such as sensor.server_power", check=_is_entity)
-    token_file: str = option("File with a long-lived access token", check=is_absolute, holds=_TOKEN)
+    source: str = option("The sensor's entity ID, such as sensor.server_power", check=_is_entity)
+    password_file: str = option(
+        "File with a long-lived access token", check=is_absolute, holds=_TOKEN
+    )
 
 
 class Driver(meter.PolledDriver[Settings]):
@@ -44,9 +46,9 @@ class Driver(meter.PolledDriver[Settings]):
     async def ask(self) -> meter.Reading:
         """Ask once."""
         settings = self._settings
-        headers = {"Authorization": f"Bearer {password(settings.token_file)}"}
+        headers = {"Authorization": f"Bearer {password(settings.password_file)}"}
         web = Web(settings.host, settings.port, settings.timeout_s, settings.tls, headers=headers)
-        return parse(meter.json_object(await web.get(f"/api/states/{settings.entity}")))
+        return parse(meter.json_object(await web.get(f"/api/states/{settings.source}")))
 
 
 def parse(said: Mapping[str, Any]) -> meter.Reading:

@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 from naproxy_meter import host
 
 from naproxy.core import files
-from naproxy.core.schema import is_absolute, option
+from naproxy.core.schema import fixed, is_absolute, option
 from naproxy.drivers import meter
 from naproxy.drivers.meter_io import Port, serial, speaker
 from naproxy.drivers.metering import Counter
@@ -45,28 +45,28 @@ class Settings(meter.MeterSettings):
     )
 
     driver: str = option("ina219: our USB meter, or the chip itself", "ina219")
-    via: str = option(
-        "usb: a Pico; i2c: this machine's bus; hwmon: the kernel's driver",
-        "usb",
-        choices=("usb", "i2c", "hwmon"),
-    )
-    device: str = option("The Pico's serial port", "/dev/ttyACM0", check=is_absolute)
-    bus: int = option("N of /dev/i2c-N", 1, low=0, high=255)
-    i2c_address: int = option("The chip's address on it, 64 is 0x40", 64, low=64, high=79)
-    settings_file: str = option(
-        "File that keeps the calibration, with i2c",
-        "/var/lib/naproxy/meter.settings",
+    device: str = option(
+        "The Pico's serial port; /dev/i2c-N: the chip on this machine's bus; or the chip's folder"
+        " in /sys/class/hwmon, for the kernel's driver",
+        "/dev/ttyACM0",
         check=is_absolute,
     )
-    hwmon_dir: str = option(
-        "The chip's directory, with hwmon", "/sys/class/hwmon/hwmon0", check=is_absolute
-    )
+    i2c_address: int = fixed(0x40)
+    """The chip's on the bus, as boards have it; two chips need the kernel's driver."""
+    settings_file: str = fixed("/var/lib/naproxy/meter.settings")
+    """It keeps the calibration of the chip on the bus."""
     shunt_uohm: int = option(
-        "The shunt in micro-ohms, with hwmon; the others keep their own",
+        "The shunt in micro-ohms, for the kernel's driver; the others keep their own",
         100000,
         low=100,
         high=10**7,
     )
+
+    @property
+    def via(self) -> str:
+        """How the chip is read: usb, i2c or hwmon."""
+        ways = {"/dev/i2c-": "i2c", "/dev/": "usb"}
+        return next((way for begin, way in ways.items() if self.device.startswith(begin)), "hwmon")
 
 
 def _look_at(name: str) -> None:
@@ -94,7 +94,7 @@ class Driver:
         """Yield a reading a frame."""
         settings = self._settings
         if settings.via == "hwmon":
-            chip = Hwmon(Path(settings.hwmon_dir), settings.shunt_uohm)
+            chip = Hwmon(Path(settings.device), settings.shunt_uohm)
             return meter.polled(_HWMON_PERIOD_S, lambda: asyncio.to_thread(chip.read))
         return self._frames()
 
@@ -104,9 +104,10 @@ class Driver:
             opened = serial(settings.device, BAUD)
         else:
             _look_at(settings.settings_file)
+            bus = settings.device.removeprefix("/dev/i2c-")
             opened = speaker(
                 [
-                    *(sys.executable, "-m", "naproxy_meter.box", "--bus", str(settings.bus)),
+                    *(sys.executable, "-m", "naproxy_meter.box", "--bus", bus),
                     *("--address", str(settings.i2c_address)),
                     *("--settings", settings.settings_file),
                 ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from naproxy.core.reason import Reason
-from naproxy.core.schema import fits, option, or_empty
+from naproxy.core.schema import fits, fixed, option, or_empty
 from naproxy.drivers import ipmi, meter
 from naproxy.drivers.meter_io import tool
 from naproxy.drivers.needs import Needs
@@ -30,14 +30,12 @@ class Settings(meter.PolledSettings):
 
     driver: str = option("ipmi: DCMI power reading of the server's BMC", "ipmi")
     interval_s: float = option("Time between readings", 5.0, low=0.5, high=60)
-    interface: str = option(
-        "How to reach it: lanplus is IPMI 2.0 over the network, lan is IPMI 1.5, open is this"
-        " machine's own BMC",
-        "lanplus",
-        choices=("lanplus", "lan", "open"),
-    )
+    interface: str = fixed("lanplus")
+    """IPMI 2.0 over the network."""
     host: str = option(
-        "Address of the BMC; leave empty with open", "", check=or_empty(meter.is_host_or_address)
+        "Address of the BMC; empty: the server's, or for the box its own BMC",
+        "",
+        check=or_empty(meter.is_host_or_address),
     )
     port: int = option("Its port", 623, low=1, high=65535)
     user: str = option(
@@ -62,9 +60,9 @@ class Driver(meter.PolledDriver[Settings]):
 
 
 def command(settings: Settings, host: str) -> list[str]:
-    """Return the command line; the password stays in its file."""
-    where = ["-I", settings.interface]
-    if settings.interface != "open":
+    """Return the command line; the password stays in its file. Without a host: this machine."""
+    where = ["-I", settings.interface if host else "open"]
+    if host:
         where += ["-H", host, "-p", str(settings.port), "-U", settings.user]
         where += ["-f", settings.password_file] if settings.password_file else ["-P", ""]
     return ["ipmitool", *where, "dcmi", "power", "reading"]

@@ -29,14 +29,14 @@ class Settings(meter.PolledSettings):
         choices=("exporter", "local"),
     )
     port: int = option("Port of node_exporter", 9100, low=1, high=65535)
-    base_w: float = option("Power when idle", 43.3, low=0, high=100000)
+    on_w: float = option("Power when idle", 43.3, low=0, high=100000)
     cpu_w: float = option("Added power with fully busy processors", 0.0, low=-10000, high=100000)
     memory_w: float = option("Added power with all memory in use", 0.0, low=-10000, high=100000)
     disk_w: float = option("Added power with always busy disks", 0.0, low=-10000, high=100000)
     network_w: float = option(
         "Added power for each megabyte a second", 0.0, low=-10000, high=100000
     )
-    asleep_w: float = option("Power while it is asleep", 1.6, low=0, high=100000)
+    off_w: float = option("Power while it is asleep", 1.6, low=0, high=100000)
 
 
 class Driver:
@@ -47,7 +47,7 @@ class Driver:
         self._settings = settings
         self._site = site
         self._coefficients = Coefficients(
-            settings.base_w,
+            settings.on_w,
             settings.cpu_w,
             settings.memory_w,
             settings.disk_w,
@@ -64,7 +64,7 @@ class Driver:
         """Yield an estimate an interval."""
         async for utilisation in self.utilisations():
             if utilisation is None:
-                yield meter.Reading(self._settings.asleep_w)
+                yield meter.Reading(self._settings.off_w)
             else:
                 yield meter.Reading(powermodel.estimate_w(self._coefficients, utilisation))
 

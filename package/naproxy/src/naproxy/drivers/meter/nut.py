@@ -61,12 +61,12 @@ class Settings(meter.PolledSettings):
 
     driver: str = option("nut: a UPS, through Network UPS Tools", "nut")
     interval_s: float = option("Time between readings", 2.0, low=0.5, high=60)
-    ups: str = option(
+    host: str = option(
         "Its name, and where its upsd is: NAME@HOST or NAME@HOST:PORT",
         "ups@localhost",
         check=_is_ups,
     )
-    variable: str = option(
+    source: str = option(
         "Variable with the power in watts, such as outlet.1.realpower; empty: the UPS' whole"
         " output",
         "",
@@ -85,13 +85,13 @@ class Driver(meter.PolledDriver[Settings]):
         settings = self._settings
         try:
             async with asyncio.timeout(settings.timeout_s):
-                said = await listed(settings.ups)
+                said = await listed(settings.host)
         except TimeoutError:
             limit_s = settings.timeout_s
             raise meter.Fault("silence", "meter.no_answer", who="upsd", limit_s=limit_s) from None
         except OSError as error:
             raise meter.Fault("lost", "meter.upsd", why=program.why(error)) from None
-        return parse(variables(said, settings.variable), settings.variable)
+        return parse(variables(said, settings.source), settings.source)
 
 
 async def listed(ups: str) -> str:

@@ -37,7 +37,7 @@ class Settings(meter.PolledSettings):
     interval_s: float = option("Time between readings", 5.0, low=0.5, high=60)
     host: str = option("Address of the BMC", check=meter.is_host_or_address)
     port: int = option("Its port", 443, low=1, high=65535)
-    path: str = option(
+    source: str = option(
         "What to ask for: Power or EnvironmentMetrics of its chassis",
         "/redfish/v1/Chassis/1/Power",
         high=255,
@@ -77,7 +77,7 @@ class Driver(meter.PolledDriver[Settings]):
                 **basic(settings.user, settings.password_file),
             },
         )
-        return parse(meter.json_object(await web.get(settings.path)))
+        return parse(meter.json_object(await web.get(settings.source)))
 
 
 def parse(said: Mapping[str, Any]) -> meter.Reading:

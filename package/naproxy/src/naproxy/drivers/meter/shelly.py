@@ -37,7 +37,7 @@ class Settings(meter.PolledSettings):
         low=0,
         high=7,
     )
-    component: str = option(
+    kind: str = option(
         "Which part of it measures; the first generation has meter and emeter, energy meters of"
         " later ones em1 or em",
         "switch",
@@ -76,7 +76,7 @@ class Driver(meter.PolledDriver[Settings]):
         """Ask once."""
         settings = self._settings
         web = Web(settings.host, settings.port, settings.timeout_s)
-        if settings.component in _FIRST:
+        if settings.kind in _FIRST:
             web = replace(web, headers=basic(settings.user, settings.password_file))
         elif settings.password_file:
             # Kept: with a challenge that it still takes, one request is enough.
@@ -84,7 +84,7 @@ class Driver(meter.PolledDriver[Settings]):
                 settings.user or "admin", password(settings.password_file)
             )
             web = replace(web, login=self._login)
-        path = _PATHS[settings.component].format(settings.channel)
+        path = _PATHS[settings.kind].format(settings.channel)
         return parse(meter.json_object(await web.get(path)), settings.channel)
 
 

@@ -60,7 +60,7 @@ class Settings(meter.PolledSettings):
     interval_s: float = option("Time between readings", 2.0, low=0.5, high=60)
     host: str = option("Its IPv4 address or host name", check=_is_address)
     port: int = option("Its port", 161, low=1, high=65535)
-    community_file: str = option(
+    password_file: str = option(
         "File with the community for reading; empty: public",
         "",
         check=meter.is_file_or_empty,
@@ -68,24 +68,24 @@ class Settings(meter.PolledSettings):
     )
     kind: str = option(
         "Kind of device: APC's second generation, one outlet of it, APC's first generation, a UPS"
-        " with RFC 1628, or anything that has the object in oid",
+        " with RFC 1628, or anything that has the object in `source`",
         "apc",
         choices=("apc", "apc-outlet", "apc-first", "ups", "oid"),
     )
-    outlet: int = option("The outlet, or the UPS' output, from 1", 1, low=1, high=100)
-    oid: str = option("The object that holds the power", "", check=or_empty(_is_oid))
+    channel: int = option("The outlet, or the UPS' output, from 1", 1, low=1, high=100)
+    source: str = option("The object that holds the power", "", check=or_empty(_is_oid))
     unit_w: float = option("Watts of one step of its value", 1.0, low=0.000001, high=1000)
 
 
 def objects(settings: Settings) -> Objects:
     """Return what to ask for."""
     if settings.kind == "oid":
-        return Objects(settings.oid.removeprefix("."), settings.unit_w)
+        return Objects(settings.source.removeprefix("."), settings.unit_w)
     known = DEVICES[settings.kind]
     return Objects(
-        known.power.format(settings.outlet),
+        known.power.format(settings.channel),
         known.power_unit_w,
-        known.energy.format(settings.outlet),
+        known.energy.format(settings.channel),
         known.energy_unit_j,
     )
 
@@ -107,7 +107,7 @@ class Driver(meter.PolledDriver[Settings]):
         wanted = [oid for oid in (self._objects.power, self._objects.energy) if oid]
         if not wanted:
             raise meter.Fault("format", "meter.no_oid")
-        community = password(settings.community_file) or "public"
+        community = password(settings.password_file) or "public"
         with tempfile.TemporaryDirectory(prefix="naproxy-snmp-") as folder:
             # On the command line every user of the machine could read it.
             Path(folder, "snmp.conf").write_text(f'defCommunity "{_quotable(community)}"\n')

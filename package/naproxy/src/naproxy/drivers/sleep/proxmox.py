@@ -32,7 +32,7 @@ class Settings(ProxmoxSettings, SleepSettings):
 
     def conflicts(self) -> Iterator[tuple[str, Reason]]:
         """Proxmox forgets that a container was suspended, so nothing could resume it."""
-        if self.kind == "lxc" and self.state != "off":
+        if "/lxc/" in self.machine and self.state != "off":
             yield "state", Reason("config.container")
 
 

@@ -18,7 +18,7 @@ class Settings(ProxmoxSettings, SlowRungSettings):
     """Which machine."""
 
     driver: str = option("proxmox: a machine of Proxmox VE, by its API", "proxmox")
-    timeout_s: float = fixed(60.0)
+    timeout_s: float = fixed(300.0)
     """A machine that was suspended to disk reads its memory back first."""
 
 

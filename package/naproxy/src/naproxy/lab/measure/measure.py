@@ -189,8 +189,9 @@ def paired(
 def described(found: Fit, form: str, against: str) -> list[str]:
     """Return a fit as lines for the configuration, and how good it is as comments."""
     coefficients = dataclasses.asdict(found.coefficients)
+    keys = {"on_w": coefficients.pop("base_w"), **coefficients}
     return [
         f"# form {form}, against {against}: {found.samples} samples,"
         f" {found.rms_w:.2f} W rms left, R squared {found.r_squared:.3f}",
-        *(f"{name} = {value:.3f}" for name, value in coefficients.items()),
+        *(f"{name} = {value:.3f}" for name, value in keys.items()),
     ]
