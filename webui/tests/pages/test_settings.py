@@ -121,8 +121,7 @@ def test_every_help_is_translated_into_german() -> None:
         texts = {each.id: " ".join(each.auto_comments) for each in read_po(file) if each.id}
     made_of = {key: text for key, text in texts.items() if key.startswith("settings.help.")}
     used = set()
-    for key in configkeys.described()["keys"]:
-        choice = (key["when"] or {}).get("is", "")
+    for key, choice in setting_fields.by_choice(configkeys.described()):
         names = setting_fields.help_names(key["path"], choice)
         found = [name for name in names if name in made_of]
         assert found, names[1]

@@ -465,9 +465,10 @@ def _section(file: Path, name: str) -> list[str]:
 
 def _keys() -> list[str]:
     lines = []
-    for key in schema.keys(config.Config):
+    for each in schema.listed(config.Config):
+        key = each.key
         value = "must be given" if key.required else f"default {schema.toml_value(key.default)}"
-        when = f" (with {key.when})" if key.when else ""
+        when = f" (with {each.when})" if each.when else ""
         lines.append(f"{key.path}{when}: {key.help}; {value}")
     return lines
 

@@ -11,26 +11,24 @@ from dataclasses import asdict
 from typing import Any
 
 from naproxy.config import document as config
-from naproxy.core.schema import Alternative, Key, Place, keys, places
+from naproxy.core.schema import Alternative, Listed, Place, keys, listed, places
 
 
 def described() -> dict[str, Any]:
     """Return `keys`, and the places where a choice or a number of sections is.
 
-    A key's `when` is `{"key": "driver", "is": "ssh"}` if it belongs to a choice, else null.
+    A key's `when` is `{"key": "driver", "is": ["agent", "ssh"]}` if it belongs to these choices
+    only, else null.
     """
     return {
-        "keys": [_key(key) for key in keys(config.Config)],
+        "keys": [_key(each) for each in listed(config.Config)],
         "places": [_place(place) for place in places(config.Config)],
     }
 
 
-def _key(key: Key) -> dict[str, Any]:
-    selector, _, choice = key.when.partition(" = ")
-    return {
-        **asdict(key),
-        "when": {"key": selector, "is": choice.strip('"')} if key.when else None,
-    }
+def _key(each: Listed) -> dict[str, Any]:
+    when = {"key": each.selector, "is": list(each.choices)} if each.choices else None
+    return {**asdict(each.key), "when": when}
 
 
 def _place(place: Place) -> dict[str, Any]:
@@ -57,7 +55,7 @@ def _names(place: Place) -> Iterator[dict[str, Any]]:
 def as_json() -> str:
     """Return the text of keys.json: a key or a place a line."""
     parts = []
-    for name, listed in described().items():
-        lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in listed)
+    for name, every in described().items():
+        lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in every)
         parts.append(f'"{name}": [\n{lines}\n]')
     return "{" + ",\n".join(parts) + "}"

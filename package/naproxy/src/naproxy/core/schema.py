@@ -382,6 +382,56 @@ def keys(cls: type, path: str = "", when: str = "") -> Iterator[Key]:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A key as it is listed: once, for all choices of a section that declare it alike."""
+
+    key: Key
+    selector: str
+    """The key that says which choice is in force; empty: there is no choice, or all have it."""
+    choices: tuple[str, ...]
+
+    @property
+    def when(self) -> str:
+        """With which choices it may be given, for people; empty: with all."""
+        if not self.choices:
+            return ""
+        return f"{self.selector} = {' or '.join(json.dumps(each) for each in self.choices)}"
+
+
+def listed(cls: type) -> list[Listed]:
+    """List the keys, those that several choices of a section declare alike once."""
+    choices = {
+        place.path: place.kind for place in places(cls) if isinstance(place.kind, Alternative)
+    }
+    found: dict[Key, list[str]] = {}
+    words: dict[str, list[str]] = {}
+    own: dict[str, Any]
+    for key in keys(cls):
+        above, _, name = key.path.rpartition(".")
+        kind, chosen = choices.get(above), key.when.partition(" = ")[2].strip('"')
+        if kind and name == kind.selector:
+            words.setdefault(key.path, []).append(key.help)
+            own = {"default": kind.default, "choices": tuple(kind.names()), "help": ""}
+        else:
+            own = {}
+        found.setdefault(dataclasses.replace(key, when="", **own), []).append(chosen)
+    # Those of all choices first, then each where the first of its choices is.
+    made = []
+    for key, names in found.items():
+        kind = choices.get(key.path.rpartition(".")[0])
+        every = kind is None or len(names) == len(kind.names())
+        selector = kind.selector if kind and not every else ""
+        whole = key if key.help else dataclasses.replace(key, help="; ".join(words[key.path]))
+        made.append(Listed(whole, selector, () if every else tuple(names)))
+    order = {path: number for number, path in enumerate(dict.fromkeys(map(_above, made)))}
+    return sorted(made, key=lambda each: (order[_above(each)], bool(each.choices)))
+
+
+def _above(listed: Listed) -> str:
+    return listed.key.path.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A section whose keys depend on a choice, or one that is given `low` to `high` times."""
 
@@ -571,15 +621,16 @@ def markdown(cls: type) -> list[str]:
     """Return the reference of all keys, a table for each section."""
     lines: list[str] = []
     section_now = None
-    for key in keys(cls):
-        here, _, name = key.path.rpartition(".")
+    for each in listed(cls):
+        here, _, name = each.key.path.rpartition(".")
         section = here.replace("[]", "")
         brackets = f"[[{section}]]" if here.endswith("[]") else f"[{section}]"
-        title = f"`{brackets}`" + (f" with `{key.when}`" if key.when else "")
-        if title != section_now:
-            section_now = title
-            lines += ["", f"## {title}", "", "| key | default | meaning |", "| --- | --- | --- |"]
-        lines.append(f"| `{name}` | {_default_words(key)} | {_meaning(key)} |")
+        if brackets != section_now:
+            section_now = brackets
+            lines += ["", f"## `{brackets}`", ""]
+            lines += ["| key | default | meaning |", "| --- | --- | --- |"]
+        when = f"With {', '.join(each.choices)}: " if each.choices else ""
+        lines.append(f"| `{name}` | {_default_words(each.key)} | {when}{_meaning(each.key)} |")
     return lines[1:]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -221,10 +221,24 @@ def _described() -> tuple[dict[tuple[str, str], dict[str, Any]], dict[str, dict[
     kept: dict[str, Any] = current_app.extensions.setdefault("naproxy_keys_of_config", {})
     if time.monotonic() >= kept.get("until_s", 0.0):
         said = control().get("/v1/config/keys")
-        kept["keys"] = {(k["path"], (k["when"] or {}).get("is", "")): k for k in said["keys"]}
+        kept["keys"] = {(key["path"], choice): key for key, choice in by_choice(said)}
         kept["places"] = {place["path"]: place for place in said["places"]}
         kept["until_s"] = time.monotonic() + _KEYS_FRESH_S
     return kept["keys"], kept["places"]
+
+
+def by_choice(said: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield each key with each choice that it may be given with, empty where there is none."""
+    choices = {place["path"]: place["choice"] for place in said["places"] if "choice" in place}
+    for key in said["keys"]:
+        above, _, name = key["path"].rpartition(".")
+        if above not in choices:
+            yield key, ""
+            continue
+        words = {each["name"]: each["help"] for each in choices[above]["names"]}
+        for choice in key["when"]["is"] if key["when"] else words:
+            help = words[choice] if name == choices[above]["key"] else key["help"]
+            yield {**key, "help": help, "choice": choice}, choice
 
 
 def _member(members: list[Any], name: str) -> Any:
@@ -262,7 +276,7 @@ def _hint(key: Mapping[str, Any]) -> str:
 
 
 def _choice(key: Mapping[str, Any]) -> str:
-    return str((key["when"] or {}).get("is", ""))
+    return str(key.get("choice", ""))
 
 
 def _way_words(path: str, key: str, way: Mapping[str, Any]) -> str:
