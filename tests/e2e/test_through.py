@@ -1,7 +1,11 @@
 """Visitors by HTTPS who are passed on to the server unopened: it is woken, and shows its own."""
 
+import contextlib
 import hashlib
+import socket
 import ssl
+import struct
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,6 +36,11 @@ def theirs(shared: Office) -> str:
     shared.server.serve(issued)
     wait_for(lambda: shared.box.listens(443), "the edge")
     return pki.fingerprint(issued)
+
+
+def ended(office: Office, before: int) -> bool:
+    """Have more hung up while they waited?"""
+    return told(office)["gone"] > before
 
 
 def visit(office: Office, path: str, **more: Any) -> Answer:
@@ -66,6 +75,29 @@ def test_a_visitor_wakes_the_server_and_gets_its_answer(theirs: str, asleep: Off
     assert (wake["class"], wake["reason"]) == ("person", "pass")
     assert wake["who"] == CLIENT_ADDRESS
     assert wake["host"] == "web"
+
+
+def hello_to(name: str) -> bytes:
+    """What a client says first."""
+    out = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        bio = ssl._create_unverified_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname=name)
+        bio.do_handshake()
+    return out.read()
+
+
+def test_a_hello_and_a_reset_wake_nobody(theirs: str, asleep: Office) -> None:
+    gone, said = told(asleep)["gone"], hello_to(HOST)
+    packets = asleep.server.board.report()["counts"]["magic"]
+    # In one record, and in two.
+    split = said[:3] + b"\0\7" + said[5:12] + said[:3] + (len(said) - 12).to_bytes(2, "big")
+    for number, hello in enumerate([said, split + said[12:]] * 4):
+        with asleep.client.connect(ADDRESS, 443) as line:
+            line.sendall(hello)
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        wait_for(partial(ended, asleep, gone + number), "it to be gone")
+    assert asleep.box.status()["state"] == "asleep"
+    assert asleep.server.board.report()["counts"]["magic"] == packets
 
 
 def test_nobody_is_passed_on_without_a_name_of_the_server(theirs: str, asleep: Office) -> None:

@@ -95,23 +95,6 @@ place_of_socket(VRT_CTX, struct place *place)
 	}
 }
 
-/* Private, loopback, link-local or unique-local: nobody of the Internet. */
-static bool
-place_own(const struct place *place)
-{
-	static const uint8_t loopback[16] = { [15] = 1 };
-	const uint8_t *b = place->bytes;
-
-	if (place->family == 4)
-		return (b[0] == 10 || b[0] == 127 ||
-		    (b[0] == 172 && (b[1] & 0xf0) == 16) ||
-		    (b[0] == 192 && b[1] == 168) ||
-		    (b[0] == 169 && b[1] == 254));
-	return (place->family == 6 && ((b[0] & 0xfe) == 0xfc ||
-	    (b[0] == 0xfe && (b[1] & 0xc0) == 0x80) ||
-	    !memcmp(b, loopback, sizeof loopback)));
-}
-
 /* IPv4 written as IPv6 is the same client. */
 static void
 place_plain(struct place *place)
@@ -123,16 +106,6 @@ place_plain(struct place *place)
 		return;
 	place->family = 4;
 	memmove(place->bytes, place->bytes + sizeof mapped, 4);
-}
-
-static uint64_t
-place_hash(const char *kind, const struct place *place, size_t len)
-{
-	uint64_t hash;
-
-	hash = np_hash(np_hash(0, kind, strlen(kind)),
-	    (const char *)&place->family, 1);
-	return (np_hash_end(np_hash(hash, (const char *)place->bytes, len)));
 }
 
 /* What a record has of it. A thread remembers that of its last connection. */
@@ -154,14 +127,14 @@ place_read(VRT_CTX, const char *text, struct place_memo *m)
 	else
 		place_of_socket(ctx, &place);
 	place_plain(&place);
-	m->flags = place_own(&place) ? NAPROXY_E_OWN : 0;
+	m->flags = page_own_address(place.family, place.bytes) ? NAPROXY_E_OWN : 0;
 	if (place.family == 0) {
 		m->address = m->network = classify_hash(np_hash(0, "", 1),
 		    np_client_address(ctx));
 		return;
 	}
-	m->address = place_hash("", &place, place.family == 4 ? 4 : 8);
-	m->network = place_hash("n", &place, place.family == 4 ? 3 : 6);
+	m->address = page_address_hash(place.family, place.bytes);
+	m->network = page_network_hash(place.family, place.bytes);
 }
 
 /* The hashes of address and network, see naproxy_page.h, and E_OWN. */

@@ -11,18 +11,11 @@
 
 #include "naproxy.h"
 
-/* FNV-1a, 64 bits. */
 uint64_t
 np_hash(uint64_t hash, const char *p, size_t len)
 {
 
-	if (hash == 0)
-		hash = UINT64_C(0xcbf29ce484222325);
-	while (len-- > 0) {
-		hash ^= (uint8_t)*p++;
-		hash *= UINT64_C(0x100000001b3);
-	}
-	return (hash);
+	return (page_hash(hash, p, len));
 }
 
 /* Never 0. */

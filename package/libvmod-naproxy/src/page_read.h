@@ -2,8 +2,8 @@
  * Copyright (c) 2026 The Naproxy authors
  * SPDX-License-Identifier: BSD-2-Clause
  *
- * How the page is read, by the VMOD and by naproxy-through, and the magic packet
- * that both make of it.
+ * How the page is read, by the VMOD and by naproxy-through, the magic packet that
+ * both make of it, and the hashes by which it knows clients.
  */
 
 #ifndef PAGE_READ_H_INCLUDED
@@ -141,6 +141,67 @@ page_magic_packet(const struct naproxy_server *conf,
 		to->sin_addr.s_addr = htonl(INADDR_BROADCAST);
 	to->sin_port = htons(conf->wol_port == 0 ? 9 : (uint16_t)conf->wol_port);
 	return (true);
+}
+
+/*
+ * Addresses, of family 4 or 6: `bytes` has 4 or 16.
+ */
+
+/* Private, loopback, link-local or unique-local: the office's own. */
+static inline bool
+page_own_address(unsigned family, const uint8_t *b)
+{
+	static const uint8_t loopback[16] = { [15] = 1 };
+
+	if (family == 4)
+		return (b[0] == 10 || b[0] == 127 ||
+		    (b[0] == 172 && (b[1] & 0xf0) == 16) ||
+		    (b[0] == 192 && b[1] == 168) ||
+		    (b[0] == 169 && b[1] == 254));
+	return (family == 6 && ((b[0] & 0xfe) == 0xfc ||
+	    (b[0] == 0xfe && (b[1] & 0xc0) == 0x80) ||
+	    !memcmp(b, loopback, sizeof loopback)));
+}
+
+/* FNV-1a, 64 bits; 0 begins. */
+static inline uint64_t
+page_hash(uint64_t hash, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+
+	if (hash == 0)
+		hash = UINT64_C(0xcbf29ce484222325);
+	while (len-- > 0) {
+		hash ^= *p++;
+		hash *= UINT64_C(0x100000001b3);
+	}
+	return (hash);
+}
+
+static inline uint64_t
+page_place_hash(const char *kind, unsigned family, const uint8_t *bytes, size_t len)
+{
+	const uint8_t number = (uint8_t)family;
+	uint64_t hash;
+
+	hash = page_hash(page_hash(0, kind, strlen(kind)), &number, 1);
+	hash = page_hash(hash, bytes, len);
+	return (hash == 0 ? 1 : hash);
+}
+
+/* naproxy_event.address and .network. */
+static inline uint64_t
+page_address_hash(unsigned family, const uint8_t *bytes)
+{
+
+	return (page_place_hash("", family, bytes, family == 4 ? 4 : 8));
+}
+
+static inline uint64_t
+page_network_hash(unsigned family, const uint8_t *bytes)
+{
+
+	return (page_place_hash("n", family, bytes, family == 4 ? 3 : 6));
 }
 
 #endif /* PAGE_READ_H_INCLUDED */

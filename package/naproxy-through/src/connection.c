@@ -32,6 +32,7 @@
 #define HEADER_US	5000000
 #define RETRY_US	250000
 #define REACH_US	300000		/* as the VMOD's reach.c */
+#define SETTLE_US	100000		/* a client that is gone by then wakes nothing */
 #define QUIET_US	60000000	/* no reason to keep a server awake */
 #define UPLOAD_LEAST	16384		/* in a minute */
 #define IDLE_US		UINT64_C(3600000000)
@@ -62,6 +63,7 @@ struct connection {
 	bool			patient;	/* tries again */
 	uint64_t		start_us;
 	uint64_t		try_us;
+	uint64_t		held_us;	/* since when; 0: never */
 	uint64_t		active_us;
 	uint64_t		used_us;	/* keeps the server awake */
 	uint64_t		upload_us;	/* since when we count ... */
@@ -356,16 +358,29 @@ fair(const struct connection *c, bool waiting, uint32_t others, uint32_t most)
 }
 
 static void
-connection_hold(struct connection *c)
+connection_wake(struct connection *c)
 {
 
-	/* Also for whom there is no room: he will come again. */
-	wake(c->svc, c->ends.client);
-	if (!fair(c, true, c->svc->held, c->svc->conf.most_held)) {
+	if (!service_spent(c->svc, &c->ends))
+		wake(c->svc, c->ends.client);
+}
+
+/* The wake comes at the next tick after it has settled. */
+static void
+connection_hold(struct connection *c)
+{
+	bool room;
+
+	room = fair(c, true, c->svc->held, c->svc->conf.most_held);
+	if (!room)
+		/* The client will come again. */
+		connection_wake(c);
+	if (!room || service_spent(c->svc, &c->ends)) {
 		SERVICE_ADD(c->svc, refused, 1);
 		connection_abort(c);
 		return;
 	}
+	c->held_us = monotonic_us();
 	c->state = HELD;
 	c->held = c->patient = true;
 	c->svc->held++;
@@ -390,7 +405,7 @@ server_failed(struct connection *c)
 {
 
 	watch_close(&c->server.watch);
-	wake(c->svc, c->ends.client);
+	connection_wake(c);
 	if (c->patient && !out_of_time(c)) {
 		c->try_us = monotonic_us() + RETRY_US;
 		return;
@@ -414,7 +429,7 @@ server_unanswered(struct connection *c)
 	watch_close(&c->server.watch);
 	service_unanswered(c->svc);
 	if (c->held)
-		wake(c->svc, c->ends.client);
+		connection_wake(c);
 	else
 		connection_hold(c);
 	if (c->state == ENDED)
@@ -490,7 +505,7 @@ connection_go(struct connection *c)
 	}
 	if (!service_trusted(c->svc)) {
 		c->patient = true;
-		wake(c->svc, c->ends.client);
+		connection_wake(c);
 	} else if (service_since(c->svc) + c->svc->conf.hold_limit_ms *
 	    UINT64_C(1000) > monotonic_us())
 		c->patient = true;	/* not all of it may be up yet */
@@ -663,8 +678,9 @@ tick_waiting(struct connection *c)
 	} else if (c->state == HELD) {
 		if (service_available(c->svc))
 			connection_go(c);
-		else if (now >= c->svc->woken_us + WAKE_AGAIN_US)
-			wake(c->svc, c->ends.client);
+		else if (now >= c->held_us + SETTLE_US &&
+		    now >= c->svc->woken_us + WAKE_AGAIN_US)
+			connection_wake(c);
 	} else if (c->server.watch.fd < 0) {
 		if (now >= c->try_us)
 			connection_go(c);

@@ -66,6 +66,17 @@ plain_address(const struct in6_addr *address, int *family)
 	    address->s6_addr);
 }
 
+/* On whose share it is: nobody's, if it is the office's own. */
+static void
+ends_count(struct ends *ends, unsigned family, const uint8_t *address)
+{
+
+	if (page_own_address(family, address))
+		return;
+	ends->address = page_address_hash(family, address);
+	ends->network = page_network_hash(family, address);
+}
+
 static void
 ends_say(struct ends *ends, const struct in6_addr *from,
     const struct in6_addr *to, unsigned from_port, unsigned to_port)
@@ -77,6 +88,7 @@ ends_say(struct ends *ends, const struct in6_addr *from,
 	address = plain_address(from, &family);
 	AN(inet_ntop(family, address, ends->client, sizeof ends->client) !=
 	    NULL);
+	ends_count(ends, family == AF_INET ? 4 : 6, address);
 	ends->from = *from;
 	if (family == AF_INET6)
 		memset(&ends->from.s6_addr[8], 0, 8);

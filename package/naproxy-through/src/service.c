@@ -433,6 +433,24 @@ service_available(const struct service *svc)
 	}
 }
 
+/* What is written just now is read whole at the next look. */
+bool
+service_spent(const struct service *svc, const struct ends *ends)
+{
+	struct naproxy_spent *s;
+	uint64_t who;
+
+	if (!service_trusted(svc) || ends->address == 0)
+		return (false);
+	for (s = page->spent; s < page->spent + NAPROXY_MOST_SPENT; s++) {
+		who = NP_LOAD(s->who);
+		if ((who == ends->address || who == ends->network) &&
+		    NP_LOAD(s->servers) >> svc->conf.server & 1)
+			return (true);
+	}
+	return (false);
+}
+
 socklen_t
 service_target(const struct service *svc, struct sockaddr_storage *ss)
 {

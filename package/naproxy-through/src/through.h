@@ -38,6 +38,15 @@ struct watch {
 	uint32_t		events;		/* what it waits for; 0: nothing */
 };
 
+/* Who a client is, empty if nobody says so. */
+struct ends {
+	char			client[INET6_ADDRSTRLEN];
+	char			line[128];	/* PROXY, version 1 */
+	struct in6_addr		from;		/* of IPv6, its /64 */
+	uint64_t		address;	/* hashes, see naproxy_event; */
+	uint64_t		network;	/* 0: no share limits it */
+};
+
 struct service {
 	struct watch		watch;		/* its listening socket */
 	struct service		*next;
@@ -88,6 +97,8 @@ void service_unanswered(struct service *);
 bool service_silent(const struct service *);
 /* May a connection go to the server now? */
 bool service_available(const struct service *);
+/* Has this client used up its share there? Then it wakes nothing. */
+bool service_spent(const struct service *, const struct ends *);
 socklen_t service_target(const struct service *, struct sockaddr_storage *);
 /* A counter of the page; what was given up counts no more. */
 #define SERVICE_ADD(svc, counter, n) do {				\
@@ -116,13 +127,6 @@ void wake(struct service *, const char *client);
  * on reading; 0, it is none.
  */
 size_t header_wants(const uint8_t *, size_t len);
-
-/* Who a client is, empty if nobody says so. */
-struct ends {
-	char			client[INET6_ADDRSTRLEN];
-	char			line[128];	/* PROXY, version 1 */
-	struct in6_addr		from;		/* of IPv6, its /64 */
-};
 
 /* Of a whole header; of a connection that came to us directly. */
 void header_ends(const uint8_t *, struct ends *);

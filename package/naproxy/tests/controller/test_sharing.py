@@ -12,16 +12,17 @@ import pytest
 import samples
 from naproxy.controller.deciding import ONLY_SPENT
 from naproxy.controller.runner import Runner
-from naproxy.controller.sharing import Spent, party_of
+from naproxy.controller.sharing import Spent, party_at, party_of
 from naproxy.core import page_h
 from naproxy.core.page_h import Outcome
 from naproxy.core.reason import Reason
+from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
 from naproxy.policy.base import Decision
 from naproxy.server.shares import OWN, OWN_ROBOT, Party, Settings, Shares
 from naproxy.shm import page
 from naproxy.shm.events import Event
-from naproxy.shm.page import Page
+from naproxy.shm.page import Page, fnv
 from one_runner import running
 from samples import FETCH, WEB
 
@@ -383,6 +384,38 @@ async def test_passed_connections_keep_it_awake_while_bytes_come(server: Awake) 
     assert server.inhibitors() == ["server.connections"]
     server.passes(60)
     assert server.inhibitors() == []
+
+
+async def test_passed_connections_wake_it_as_often_as_a_share_has_wakes(server: Awake) -> None:
+    asked = WakeRequest("203.0.113.9", "pass", klass="person", host="web", path="port 443")
+    decider, shares = server.runner.decider, server.shares
+    shares.configure(Settings(wakes=2))
+    woken = 0
+    for _ in range(8):
+        for state in (State.FALLING_ASLEEP, State.ASLEEP):
+            decider.observed(state, server.clock.now_s)
+        # It is told of four times a second while it waits.
+        if all(decider.may_wake(asked) for _ in range(5)):
+            woken += 1
+            decider.observed(State.AWAKE, server.clock.now_s)
+    assert woken == 2
+    assert shares.over(party_at("203.0.113.9"))
+    assert decider.may_wake(replace(asked, who="203.0.113.10"))
+    assert decider.may_wake(replace(asked, who="192.168.0.9"))
+    # A request's wake is on a share by its event.
+    assert decider.may_wake(replace(asked, method="POST"))
+
+
+def test_an_address_is_hashed_as_the_vmod_does() -> None:
+    """tests of naproxy-through and of the VMOD have the same numbers."""
+    for own in ("10.1.2.3", "::ffff:192.168.0.1", "::1", "fe80::1", "fd00::1", "no address", ""):
+        assert party_at(own).own, own
+    whole = party_at("192.0.2.17")
+    assert (whole.address, whole.network) == (fnv(b"\4\xc0\0\2\x11"), fnv(b"n\4\xc0\0\2"))
+    assert party_at("::ffff:192.0.2.17") == whole
+    same = {party_at(f"2001:db8:0:1::{host}") for host in ("1", "2")}
+    assert same == {party_at("2001:db8:0:1:ffff::")}
+    assert party_at("2001:db8:0:2::1").network == same.pop().network
 
 
 async def test_a_passed_connection_keeps_it_awake_beyond_a_persons_share(server: Awake) -> None:

@@ -18,7 +18,7 @@ from free_port import free_port
 from naproxy.core.page_h import F_PROXY, F_WOL, Listen
 from naproxy.core.state import State
 from naproxy.shm.datagram import parse
-from naproxy.shm.page import Page, monotonic_us
+from naproxy.shm.page import Page, fnv, monotonic_us
 
 SOURCE = Path(__file__).parents[3] / "naproxy-through"
 LOCALHOST = socket.inet_aton("127.0.0.1")
@@ -317,6 +317,47 @@ def test_who_hangs_up_while_held_is_gone(asleep: Setting) -> None:
     assert asleep.service.open_now == 0
 
 
+def test_a_client_that_is_gone_at_once_wakes_nothing(asleep: Setting) -> None:
+    """A ClientHello and a reset cost nothing, and would wake a server as often as it sleeps."""
+    asleep.wakes.setblocking(False)
+    for number in range(1, 9):
+        asleep.connect(HEADER + b"\x16\3\1").close()
+        until(lambda number=number: asleep.counted() == {"gone": number})
+    with pytest.raises(BlockingIOError):
+        asleep.wakes.recv(2000)
+
+
+def test_who_has_used_up_a_share_wakes_nothing_and_is_closed(setting: Setting) -> None:
+    setting.configure(State.ASLEEP)
+    over = {
+        "192.0.2.17": fnv(b"\4\xc0\0\2\x11"),
+        "2001:db8::5": fnv(b"\6\x20\1\x0d\xb8" + bytes(4)),
+        "198.51.100.9": fnv(b"n\4\xc6\x33\x64"),
+    }
+    for slot, who in zip(setting.page.layout.spent, over.values(), strict=False):
+        slot.who, slot.servers = who, 1
+    others = setting.page.layout.spent[len(over)]
+    # At another server, and by its robots alone.
+    others.who, others.servers, others.programs = fnv(b"\4\xcb\0\x71\1"), 2, 1
+    setting.start()
+    for number, address in enumerate(over, 1):
+        assert ends(setting.connect(ends_of(address))), address
+        assert setting.counted() == {"refused": number}
+    setting.wakes.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        setting.wakes.recv(2000)
+    setting.wakes.settimeout(SOON_S)
+    setting.connect(ends_of("203.0.113.1"))
+    assert parse(setting.wakes.recv(2000))[1].who == "203.0.113.1"
+    # The office's own has no share.
+    setting.page.layout.spent[0].who = fnv(b"\4\xc0\xa8\0\2")
+    setting.connect(ends_of("192.168.0.2"))
+    until(lambda: setting.service.held_now == 2)
+    # Once it is awake, everybody is served.
+    setting.state(State.AWAKE)
+    assert setting.connect(ends_of("198.51.100.9") + b"hello").recv(100) == b"hello"
+
+
 def test_more_than_may_be_held_are_closed(setting: Setting) -> None:
     setting.begin(State.ASLEEP, most_held=2)
     for held in (1, 2):
@@ -532,6 +573,7 @@ def test_a_service_may_have_a_port_of_its_own(setting: Setting) -> None:
     port = free_port()
     setting.begin(State.ASLEEP, listen_port=port)
     until(lambda: not refuses(("127.0.0.1", port)))
+    setting.stack.enter_context(socket.create_connection(("127.0.0.1", port)))
     while setting.wakes.recv(2000).find(b"client=127.0.0.1\n") < 0:
         pass
 

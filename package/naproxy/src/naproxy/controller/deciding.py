@@ -14,7 +14,7 @@ from naproxy import policy
 from naproxy.config.document import Server
 from naproxy.controller.context import BoxContext
 from naproxy.controller.engines import SearchEngines
-from naproxy.controller.sharing import Sharing, party_of
+from naproxy.controller.sharing import Sharing, party_at, party_of
 from naproxy.core.energy import Power
 from naproxy.core.page_h import SERVED, Outcome
 from naproxy.core.reason import Reason, together
@@ -190,6 +190,20 @@ class Decider:
         # A wake is somebody's, whether or not the policy waits for more of him.
         if self._policy.counts(request) or (request.needs_server and not awake):
             self._sharing.ask(request.t_s, event, awake=awake)
+
+    def may_wake(self, asked: WakeRequest) -> bool:
+        """Hear who asks for the server, and return whether it may be woken for them.
+
+        Of requests the events tell whose share the wake is on. Of a connection that is passed on
+        unopened there is no event, or one of nobody known.
+        """
+        if asked.reason != "pass" or asked.method:
+            return True
+        party = party_at(asked.who)
+        if self._shares.over(party):
+            return False
+        self._shares.ask(self._never_back(time.monotonic()), party, awake=False)
+        return True
 
     def _found_awake(self, event: Event) -> bool:
         return self._machine.state is State.AWAKE and event.outcome not in _ASLEEP

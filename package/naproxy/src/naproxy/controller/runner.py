@@ -265,7 +265,8 @@ class Runner:
 
     def wake(self, wake_request: WakeRequest) -> None:
         """Somebody needs the server."""
-        self.executor.wake(wake_request)
+        if self.decider.may_wake(wake_request):
+            self.executor.wake(wake_request)
 
     def refused(self, refusal: Refusal) -> None:
         """One that says it is a search engine was sent away."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final, Literal
 
 from naproxy.controller.context import BoxContext
@@ -13,12 +14,38 @@ from naproxy.core.page_h import MOST_SPENT
 from naproxy.core.state import Klass
 from naproxy.server.shares import OWN, OWN_ROBOT, Party, Settings, Shares, Use
 from naproxy.shm.events import Event
-from naproxy.shm.page import Page
+from naproxy.shm.page import Page, fnv
 
 _ROBOTS: Final = sum(1 << klass for klass in Klass if klass.robot)
 _NOBODYS_S: Final = 60.0
 """Requests at the server of whom Varnish names no client keep it awake for so long after the last
 of somebody who may: their client has hung up."""
+
+_OFFICES: Final = tuple(
+    ip_network(text)
+    for text in (
+        *("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"),
+        *("fc00::/7", "fe80::/10", "::1/128"),
+    )
+)
+"""As `page_own_address` of page_read.h has it."""
+
+
+def party_at(text: str) -> Party:
+    """Return whose share a person's connection from this address is on, as the VMOD hashes it."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return OWN
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    if any(address in network for network in _OFFICES if network.version == address.version):
+        return OWN
+    four = address.version == 4
+    family, packed = bytes([address.version]), address.packed
+    whole = fnv(family + packed[: 4 if four else 8]) or 1
+    network = fnv(b"n" + family + packed[: 3 if four else 6]) or 1
+    return Party(whole, network)
 
 
 def party_of(event: Event) -> Party:
