@@ -10,6 +10,11 @@ sub vcl_miss {
 		# A stranger did not get it, the last time.
 		return (pass);
 	}
+	unset req.http.X-Naproxy-Plain;
+	if (!req.http.Accept-Encoding) {
+		# Varnish has taken away what is not gzip.
+		set req.http.X-Naproxy-Plain = "1";
+	}
 	if (local.socket == "box") {
 		if (req.http.X-Naproxy-Expire) {
 			return (synth(204));

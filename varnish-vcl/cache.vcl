@@ -69,12 +69,12 @@ sub vcl_backend_fetch {
 		# server that sleeps cannot change its files.
 		return (abandon);
 	}
+	if (!bereq.uncacheable) {
+		naproxy.caching();
+	}
 	call naproxy_bereq;
 	if (local.socket != "box") {
 		naproxy.fetching();
-	}
-	if (!bereq.uncacheable) {
-		naproxy.caching();
 	}
 	if (naproxy.overtaken()) {
 		# It was taken out of the cache: that it has not changed is no answer.
@@ -185,8 +185,8 @@ sub vcl_backend_response {
 		set beresp.uncacheable = true;
 		return (deliver);
 	}
+	call naproxy_as_sent;
 	if (bereq.uncacheable) {
-		call naproxy_as_sent;
 		return (deliver);
 	}
 	if (beresp.http.Content-Type ~ "(?i)^\s*(?:text/event-stream|multipart/x-mixed-replace)\b" ||
@@ -292,7 +292,8 @@ sub vcl_backend_response {
 	if (bereq.method == "GET") {
 		naproxy.stored(bereq.http.X-Forwarded-Proto == "https");
 	}
-	if (local.socket == "box") {
+	if (local.socket == "box" ||
+	    (naproxy.plain() && beresp.http.Content-Encoding)) {
 		# Answered when all of it is there.
 		set beresp.do_stream = false;
 	}
@@ -323,11 +324,26 @@ sub naproxy_settle {
 	}
 }
 
-# What is passed was asked for with the client's own Accept-Encoding, so nothing of it
-# is read on the way. Varnish would test what is called gzip, and end the response where it is not.
+# What is called gzip arrives as it was sent. Varnish would test it, and end the response
+# where it is not gzip, or where something follows. What is passed was asked for with the
+# client's own Accept-Encoding, so nothing of it is read on the way. What may be kept is
+# tested, to be unpacked for other clients; if it cannot be, they get it as it is, too.
 sub naproxy_as_sent {
-	if (beresp.filters) {
-		set beresp.filters = regsub(beresp.filters, "\s*\btestgunzip\b", "");
+	if (bereq.uncacheable) {
+		if (beresp.filters) {
+			set beresp.filters = regsub(beresp.filters,
+			    "\s*\btestgunzip\b", "");
+		}
+	} else {
+		if (beresp.filters) {
+			set beresp.filters = regsub(beresp.filters,
+			    "\btestgunzip\b", "testgunzip naproxy_as_sent");
+		}
+		if (naproxy.plain() && beresp.http.Content-Encoding &&
+		    beresp.http.Content-Length) {
+			# Whether it can be unpacked is known when all of it is there.
+			set beresp.do_stream = false;
+		}
 	}
 }
 

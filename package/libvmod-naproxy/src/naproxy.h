@@ -24,6 +24,7 @@
  *   accept.c         which images a browser takes, in few ways
  *   emptied.c        what somebody took out of the cache
  *   stored.c         tells the controller what the cache keeps
+ *   as_sent.c        keeps what is called gzip as it was sent
  *   wake.c           datagram and magic packet
  *   hold.c           waits for the server, lets waiters go in stages
  *   decide.c         what becomes of a request that needs its server
@@ -225,6 +226,7 @@ struct np_record {
 	bool			counted;
 	bool			fetching;
 	bool			once;		/* on a new connection */
+	bool			plain;		/* its client takes no gzip */
 	bool			piping;
 	bool			uses;		/* in flight at its server */
 	bool			usual;		/* usual() was true */
@@ -392,6 +394,10 @@ bool np_emptied_meanwhile(double t);
 
 /* stored.c */
 void np_stored(VRT_CTX, const struct np_record *, bool https);
+
+/* as_sent.c */
+const char *np_as_sent_begin(VRT_CTX);		/* NULL, or what is wrong */
+void np_as_sent_end(VRT_CTX);
 
 /* wake.c */
 int np_wake_open(const char *run_dir);

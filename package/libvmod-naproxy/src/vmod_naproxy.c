@@ -34,6 +34,7 @@
 
 #define H_X_Naproxy_Cookie	HDR("X-Naproxy-Cookie")
 #define H_X_Naproxy_Debug	HDR("X-Naproxy-Debug")
+#define H_X_Naproxy_Plain	HDR("X-Naproxy-Plain")
 
 static const char * const state_name[] = {
 	[NAPROXY_UNKNOWN] = "unknown",
@@ -53,10 +54,16 @@ static unsigned warm;
 int v_matchproto_(vmod_event_f)
 VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
 {
+	const char *problem;
 	struct np_vcl *vcl;
 
 	switch (ev) {
 	case VCL_EVENT_LOAD:
+		problem = np_as_sent_begin(ctx);
+		if (problem != NULL) {
+			VSB_cat(ctx->msg, problem);
+			return (1);
+		}
 		if (users == 0)
 			np_headers_begin();
 		priv->priv = np_vcl_new(ctx);
@@ -76,6 +83,7 @@ VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
 		if (vcl == NULL)
 			break;
 		priv->priv = NULL;
+		np_as_sent_end(ctx);
 		np_vcl_free(&vcl);
 		assert(users > 0);
 		if (--users > 0)
@@ -1004,11 +1012,23 @@ vmod_answered(VRT_CTX)
 VCL_VOID v_matchproto_(td_naproxy_caching)
 vmod_caching(VRT_CTX)
 {
+	struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec == NULL || ctx->http_bereq == NULL)
+		return;
+	rec->plain = np_header(ctx->http_bereq, H_X_Naproxy_Plain) != NULL;
+	if (rec->site != NULL)
+		np_changed_fetch(rec->site->server, ctx->http_bereq);
+}
+
+VCL_BOOL v_matchproto_(td_naproxy_plain)
+vmod_plain(VRT_CTX)
+{
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	if (rec != NULL && rec->site != NULL && ctx->http_bereq != NULL)
-		np_changed_fetch(rec->site->server, ctx->http_bereq);
+	return (rec != NULL && rec->plain);
 }
 
 VCL_VOID v_matchproto_(td_naproxy_changed)
