@@ -163,7 +163,9 @@ def test_a_server_that_does_not_wake_is_not_armed_and_told_why(awake: Metered) -
     reason = reason_of(report["reason"])
     assert (reason.code, reason.params["cycle"]) == ("server.in_cycle", 1)
     why = reason.params["why"]
-    assert (why.code, why.params["calls"]) == ("server.not_up", 20)
+    assert why.code == "server.not_up"
+    # The ladder has 20 calls; it is waited for as long as its wakes before took, too.
+    assert why.params["calls"] >= 20
     assert why.params["why"].code == "server.why_hangs_draws"
     assert "server.why_hangs_draws" in str(awake.box.status()["inhibitors"])
 

@@ -159,6 +159,16 @@ def test_a_breaker_that_tripped_is_told_from_a_test_that_is_missing(app: Flask, 
         assert card_of(app, box, not_armed=why and why.plain())["tripped"] is tripped, why
 
 
+def test_where_a_server_was_found_is_on_its_card_and_can_be_adopted_once(
+    app: Flask, box: Box, client: FlaskClient
+) -> None:
+    there = {"address": "192.0.2.3", "mac": "02:00:00:00:00:09"}
+    assert card_of(app, box, moved=there)["moved"] == there
+    assert card_of(app, box)["moved"] is None
+    answer = client.post("/api/servers/web/adopt", json=there)
+    assert answer.status_code == 409
+
+
 def test_a_server_that_waits_for_the_first_visitor_is_told_from_one_that_waits_for_its_test(
     app: Flask, box: Box
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_status_has_a_line_for_whatever_else_is_known() -> None:
             " It is kept awake by hand. It is answering requests now (2).",
         ),
         ({"state": "waking", "eta_s": 3.2}, "expected up in 3 s"),
+        ({"state": "waking", "eta_s": 0.0}, "expected up in 1 s"),
         ({"state": "waking", "held": 7}, "requests waiting for it: 7"),
         (
             {"over_share": {"addresses": 2, "networks": 0, "robots": True}},

@@ -16,9 +16,9 @@ SETUP = (
 )
 
 
-def in_a_namespace(before: str, calls: str) -> list[str]:
+def in_a_namespace(before: str, calls: str, address: str = "192.0.2.7") -> list[str]:
     """Run calls of a Neighbour `n` in a network of its own; return their output, and the entry."""
-    program = "from naproxy.controller.neighbour import Neighbour as N; n = N('192.0.2.7', 'v0')\n"
+    program = f"from naproxy.controller.neighbour import Neighbour as N; n = N('{address}', 'v0')\n"
     script = f'{SETUP}{before} "$0" -c "$1"; ip neigh show'
     argv = ("unshare", "-n", "sh", "-ec", script, sys.executable, program + calls)
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
@@ -60,6 +60,22 @@ def test_another_card_at_the_servers_address_is_a_stranger_and_named() -> None:
     assert own == in_capitals == "None"
     assert f"another machine, {MAC}, answers at 192.0.2.7 instead of 02:00:00:00:00:08" in other
     assert "check_mac = false" in other
+
+
+def test_ipv6_is_looked_at_as_ipv4_is() -> None:
+    six = "2001:db8::7"
+    before = "ip addr add 2001:db8::1/64 dev v0 nodad;" + known("reachable").replace(
+        "192.0.2.7", six
+    )
+    calls = f"print(n.stranger('{MAC}'))\nprint(n.stranger('02:00:00:00:00:08'))"
+    own, other, *_ = in_a_namespace(before, calls, six)
+    assert own == "None"
+    assert f"another machine, {MAC}, answers at {six} instead of 02:00:00:00:00:08" in other
+    for done, state in (("n.keep()", "PERMANENT"), ("n.keep(); n.release()", "STALE")):
+        [entry_of] = [line for line in in_a_namespace(before, done, six) if line.startswith(six)]
+        assert MAC in entry_of, done
+        assert entry_of.endswith(state), done
+    assert MAC not in str(in_a_namespace(before, "n.keep(); n.forget()", six))
 
 
 def test_where_the_kernel_knows_no_card_nobody_is_a_stranger() -> None:

@@ -1,5 +1,6 @@
 import ctypes
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -83,6 +84,22 @@ def test_a_servers_record_says_what_its_configuration_says(shared: page.Page) ->
     assert (record.connect_timeout_ms, record.first_byte_timeout_ms) == (10000, 33000)
     assert record.reach_ms == 2000
     assert record.seq % 2 == 0
+
+
+def test_varnish_sends_to_the_wires_own_address_where_the_box_sends_to_everybody(
+    shared: page.Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots, "broadcast_of", {"lo": "192.0.2.255", "v0": "198.51.100.255"}.get)
+    for way, sent in (
+        ('driver = "etherwake"', "192.0.2.255"),
+        ('driver = "udp"', "192.0.2.255"),
+        ('driver = "udp"\naddress = "255.255.255.255"', "192.0.2.255"),
+        ('driver = "udp"\naddress = "255.255.255.255"\ninterface = "v0"', "198.51.100.255"),
+        ('driver = "udp"\naddress = "203.0.113.255"', "203.0.113.255"),
+    ):
+        least = 'id = "web"\naddress = "192.0.2.10"\nmac = "02:00:00:00:00:01"\n'
+        write(shared, config.parse(f"[[server]]\n{least}[[server.wake]]\n{way}\n"))
+        assert bytes(shared.server(0).wol_address)[:4] == socket.inet_aton(sent), way
 
 
 HTTPS = '[server.https]\nmode = "box"\nredirect = {}\n'

@@ -5,6 +5,8 @@ import gc
 import os
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +77,30 @@ def test_it_leaves_by_the_interface_that_is_chosen_or_says_that_it_is_not_there(
     assert heard(ears, address="127.0.0.1", interface="lo") == [MAGIC, MAGIC]
     [words] = send(interface="nope0")
     assert words == "udp: no magic packet to 255.255.255.255: No such device"
+
+
+@needs_root
+def test_a_packet_to_everybody_leaves_by_the_servers_interface_not_the_default_route() -> None:
+    program = (
+        "import socket\nfrom naproxy.drivers import Target\nfrom naproxy.drivers.wake import udp\n"
+        "ears = []\n"
+        "for name in ('v1', 'w1'):\n"
+        "    ears.append(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800)))\n"
+        "    ears[-1].bind((name, 0x0800))\n"
+        "    ears[-1].settimeout(5 if name == 'v1' else 0)\n"
+        "target = Target('web', '192.0.2.7', 80, '02:00:00:00:00:01', 'v0')\n"
+        "udp.Driver(udp.Settings(address='255.255.255.255', ports=(9,)), target).send(print)\n"
+        "assert b'\\xff' * 6 + bytes.fromhex('020000000001') in ears[0].recv(2000)\n"
+        "try:\n    print('left by the default route', ears[1].recv(2000))\n"
+        "except BlockingIOError:\n    pass\n"
+    )
+    script = (
+        "for n in v w; do ip link add ${n}0 type veth peer name ${n}1; ip link set ${n}0 up;"
+        " ip link set ${n}1 up; done; ip addr add 192.0.2.1/24 dev v0;"
+        ' ip addr add 198.51.100.1/24 dev w0; ip route add default via 198.51.100.2; "$0" -c "$1"'
+    )
+    argv = ("unshare", "-n", "sh", "-ec", script, sys.executable, program)
+    assert subprocess.run(argv, check=True, capture_output=True, text=True).stdout == ""
 
 
 # Wake-on-LAN by etherwake

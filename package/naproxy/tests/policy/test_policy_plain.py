@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from naproxy import policy
 from naproxy.core import schema
 from naproxy.core.energy import Power
-from naproxy.core.reason import Reason
+from naproxy.core.reason import Reason, together
 from naproxy.core.state import Klass, State
 from naproxy.policy import schedule, timeout
 from naproxy.policy.base import Request
@@ -121,3 +121,12 @@ def test_outside_its_hours_a_schedule_waits_for_no_spender() -> None:
     assert made.decide(t_s + 10).sleep
     opened = made.decide(MONDAY_S + 12 * HOUR_S)
     assert (opened.sleep, opened.patient) == (False, False)
+
+
+def test_a_reason_told_later_says_how_long_it_has_been_so_by_then() -> None:
+    idle = Reason("policy.idle_of", idle_s=0, least_s=30)
+    told = together(idle, Reason("policy.budget_today", used=1, allowed=5))
+    assert told.aged(12.4).parts()[0] == Reason("policy.idle_of", idle_s=12, least_s=30)
+    assert told.aged(12.4).parts()[1] == told.parts()[1]
+    assert Reason("policy.awake_of", awake_s=3, least_s=60).aged(2).params["awake_s"] == 5
+    assert Reason("a", why=idle).aged(5).params["why"].params["idle_s"] == 5

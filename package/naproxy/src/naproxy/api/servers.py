@@ -38,6 +38,7 @@ class Servers:
             "server.arm": self._arm,
             "server.live": self._live,
             "server.leave": self._leave,
+            "server.adopt": self._adopt,
             "server.commission": self._commission,
             "server.commissioned": self._commissioned,
             "server.cancel": self._cancel,
@@ -94,6 +95,15 @@ class Servers:
     async def _leave(self, server: str) -> dict[str, Any]:
         self.known(server)
         changes = [Change("set", f"server.{server}.sleep", {"driver": "itself"})]
+        await configuration.change(self._in_force, changes, self._in_force.version)
+        return self.known(server).status()
+
+    async def _adopt(self, server: str, address: str, mac: str) -> dict[str, Any]:
+        moved = self.known(server).executor.moved
+        if moved is None or (moved.address, moved.mac) != (address, mac.lower()):
+            _refuse((Reason("api.not_moved"),))
+        there = {"address": address, "mac": mac.lower()}
+        changes = [Change("set", f"server.{server}.{key}", value) for key, value in there.items()]
         await configuration.change(self._in_force, changes, self._in_force.version)
         return self.known(server).status()
 

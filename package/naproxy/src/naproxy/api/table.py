@@ -562,6 +562,11 @@ _SERVERS: Final = {
         "Leave it to the server when to sleep: its way to sleep is `itself` from now on",
         answer=_SERVER,
     ),
+    "server.adopt": _server(
+        "POST /adopt",
+        "Take this address and card for the server's own, as its `moved` has them",
+        body=obj({"address": string(), "mac": string()}),
+    ),
     "server.commission": _server(
         "POST /commission",
         "Begin the proof: the server is put to sleep and woken several times",

@@ -21,6 +21,7 @@ from naproxy.box import LEAVE_FREE_BYTES, MOST_BYTES, clock, forms, logs, seen
 from naproxy.box.effects import Machine
 from naproxy.box.machine import SERVICES, Own
 from naproxy.box.secrets import values as secret_values
+from naproxy.config import places
 from naproxy.config.document import Config
 from naproxy.config.installation import Installation
 from naproxy.core import files, office_time
@@ -115,7 +116,9 @@ class Operations:
             "time_zone": clock.zone_name(),
             "clock": {"set": clock.is_set(), "synchronised": clock.synchronised()},
             "t_s": time.time(),
-            "network": await seen.network(self._does, self._host.current().box.interface),
+            "network": await seen.network(
+                self._does, places.interface_to_all(self._host.current())
+            ),
             "settings": self.own.settings() if self.own.ours else None,
             "services": ["naproxy", *(SERVICES if self.own.ours else ())],
         }

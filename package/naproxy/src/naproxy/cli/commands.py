@@ -24,6 +24,7 @@ from naproxy.api.command import (
     socket_option,
 )
 from naproxy.config import document as config
+from naproxy.config import places
 from naproxy.config.describe import as_json
 from naproxy.config.worked import Worked
 from naproxy.core import office_time, schema
@@ -219,7 +220,7 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
     length = span(now_s - server["since_s"])
     lines = [f"{state} since {since} ({length}): {stored_reason(server['reason'])}"]
     if server["eta_s"] is not None:
-        lines.append(f"expected up in {server['eta_s']:.0f} s")
+        lines.append(f"expected up in {max(1, round(server['eta_s']))} s")
     if server["held"]:
         lines.append(f"requests waiting for it: {server['held']}")
     if share := _over_share(server["over_share"]):
@@ -443,6 +444,7 @@ def _config(args: argparse.Namespace) -> int:
             print("\n".join(_section(args.file, args.name)))
             return 0
         found = config.look(args.file.read_bytes())
+        places.check(found.config)
     except schema.ConfigError as error:
         print(error, file=sys.stderr)
         return 1

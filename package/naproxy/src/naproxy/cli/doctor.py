@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from naproxy.api.command import CommandError, add_config_option, call, socket_option
+from naproxy.config import places
 from naproxy.config.document import Config, Server
 from naproxy.config.worked import Chosen, Worked
 from naproxy.controller.front_door import look
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         return _wrong(f"{file}: {why(error)}")
     except on_server.FactsError as error:
         return _wrong(f"{args.facts}: {error}")
-    seen = asyncio.run(_see(server, server.interface or loaded.box.interface, loaded))
+    seen = asyncio.run(_see(server, places.interface_of(server, loaded), loaded))
     refused = _refused(args, chosen)
     told = _known(args.socket, server.id, look=seen.web == "open")
     listens = facts.get("listens") if facts is not None else None

@@ -39,15 +39,16 @@ from naproxy.core.schema import (
     ConfigError,
     Held,
     Problem,
+    address_form,
     alternative,
     checked,
     fits,
     fixed,
     is_absolute,
-    is_address,
     is_host,
     is_interface,
     is_mac,
+    is_machine,
     load,
     mac_form,
     option,
@@ -91,7 +92,12 @@ def _is_id(text: str) -> Reason | None:
 class Box:
     """The box itself."""
 
-    interface: str = option("Network interface to the servers", "eth0", low=1, check=is_interface)
+    interface: str = option(
+        "Network interface to the servers; empty: for each server the one that the routes lead to"
+        " it by",
+        "",
+        check=is_interface,
+    )
     notice: str = option("Text shown to people who wait", "", high=NOTICE_LEN - 1)
     keep_days: int = option(
         "How long the box keeps the record of who woke a server, and when it slept",
@@ -420,7 +426,7 @@ class Server:
     """One server."""
 
     id: str = option("Short name of the server", low=1, high=31, check=_is_id)
-    address: str = option("Its IP address", check=is_address)
+    address: str = option("Its IP address", check=is_machine, form=address_form)
     mac: str = option("MAC address of its network card", check=is_mac, form=mac_form)
     interface: str = option(
         "Network interface to it; empty: the box's `interface`", "", check=is_interface

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.config import document, edit, kept, paths
+from naproxy.config import document, edit, kept, paths, places
 from naproxy.config.document import Config, Found
 from naproxy.config.elsewhere import elsewhere
 from naproxy.config.installation import argument
@@ -110,6 +111,14 @@ class InForce:
         self._refuse_arguments(found.arguments)
         new = found.config
         problems = list(paths.strange(new, self._config, self.file.parent))
+        known = {server.address for server in self._config.server}
+        # One on the box itself is for trials, as in the demonstration.
+        come = [
+            server
+            for server in new.server
+            if server.address not in known and not ipaddress.ip_address(server.address).is_loopback
+        ]
+        problems += places.misplaced(come, places.own_networks() if come else ())
         if changes is not None:
             problems += elsewhere(new, self._config, changes, self.coming)
         if problems:

@@ -99,6 +99,7 @@ class Decider:
         self.mode_until_s: float | None = None
         """Until when somebody keeps the server awake, if not for good."""
         self.decision = Decision(False, Reason("policy.undecided"))
+        self._decided_s = time.monotonic()
         self._agenda = Agenda()
         self._equip(executor.server)
 
@@ -354,7 +355,7 @@ class Decider:
         decision = self._policy.decide(t_s)
         if decision.sleep and state is State.AWAKE and self._shares.others_since_s(t_s) is None:
             decision = replace(decision, reason=ONLY_SPENT)
-        self.decision = decision
+        self.decision, self._decided_s = decision, time.monotonic()
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
         wall_s, wake_s = time.time(), self._machine.wake.value_s
         for each in (self._guard, self._executor.appointments):
@@ -397,6 +398,10 @@ class Decider:
         if inhibited and inhibited != self._inhibited:
             _LOG.info("%s: %s", server, reason)
         self._inhibited = inhibited
+
+    def reason(self, now_s: float) -> Reason:
+        """Return why it was decided so, as it is now: nothing has happened since."""
+        return self.decision.reason.aged(max(0.0, now_s - self._decided_s))
 
     @property
     def next_check_s(self) -> float | None:

@@ -17,6 +17,7 @@ from naproxy.controller.context import BoxContext
 from naproxy.controller.neighbour import Neighbour
 from naproxy.controller.ping import Pinger
 from naproxy.controller.probing import Prober
+from naproxy.controller.seeking import Place, Seeker
 from naproxy.controller.sharing import Sharing
 from naproxy.controller.wake_stages import WakeStages
 from naproxy.core import page_h
@@ -34,6 +35,7 @@ from naproxy.server.machine import LEARN_MOST_S, SETTLE_S, Machine, Times
 from naproxy.server.machine_io import (
     Alert,
     Effect,
+    Elsewhere,
     Event,
     InUse,
     Observed,
@@ -135,6 +137,9 @@ class Executor:
         self.stopped = False
         self.machine = Machine(_times(server), _ladder(server, {}), time.monotonic(), slept=slept)
         self._neighbour = Neighbour(server.address, interface)
+        self._interface = interface
+        self._seeker = Seeker(self._sought)
+        self._moved: Place | None = None
         self.sharing = Sharing(box, index, server.share)
         self.appointments = Appointments(server.awake, box.where())
         self.services = Known()
@@ -171,6 +176,8 @@ class Executor:
         if not self._neighbour.is_at(server.address, interface):
             self._neighbour.release()
             self._neighbour = Neighbour(server.address, interface)
+        self._interface = interface
+        self._seek(self.machine.state, server)
         self.sharing.shares.configure(server.share)
         self.appointments.configure(server.awake, self._box.where())
         self._prober.stop()
@@ -409,6 +416,28 @@ class Executor:
         ready = self.server.ready
         return self._neighbour.stranger(self.server.mac) if ready.check_mac else None
 
+    def _seek(self, state: State, server: Server) -> None:
+        """Look where a server is that does not come up, and only then."""
+        self._moved = None
+        self._seeker.stop()
+        if state is State.TROUBLE and server.ready.check_mac:
+            place = Place(server.address, server.mac.lower())
+            self._seeker.begin(place, server.web_port, self._interface)
+
+    def _sought(self, found: Place | None) -> None:
+        self._moved = found
+        before = self.server.address
+        moved = Reason("server.moved", address=found.address, before=before) if found else None
+        self.step(Elsewhere(moved))
+
+    @property
+    def moved(self) -> Place | None:
+        """Where it is, or another card at its address, which may be its new one; None: no news."""
+        if self._moved or self.machine.state is not State.TROUBLE:
+            return self._moved
+        stranger = self.stranger()
+        return Place(self.server.address, str(stranger.params["other"])) if stranger else None
+
     @property
     def hold_s(self) -> float:
         """How long a request may be held."""
@@ -430,6 +459,7 @@ class Executor:
             self._sleeping.cancel()
             self._sleeping = None
         self._watch_wake(change.state)
+        self._seek(change.state, self.server)
         if change.state is State.AWAKE:
             self._neighbour.release()
         elif change.state is State.TROUBLE:
@@ -499,6 +529,7 @@ class Executor:
         self._prober.stop()
         self._pinger.stop()
         self._waking.stop()
+        self._seeker.stop()
         if self._sleeping:
             self._sleeping.cancel()
         self._neighbour.release()

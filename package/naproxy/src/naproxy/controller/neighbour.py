@@ -3,30 +3,19 @@
 The kernel forgets the address of a machine that is silent, and asks for it once a second
 while somebody wants to reach it: a server that is up again would be found half a second
 late on average, and up to a second (measured; see docs/controller.md). So the address
-that was in use while the server was awake is kept until it is awake again. IPv4 only.
+that was in use while the server was awake is kept until it is awake again.
 """
 
 from __future__ import annotations
 
-import fcntl
-import ipaddress
-import socket
-import struct
-from typing import Final
+import contextlib
 
+from naproxy.core import netlink
 from naproxy.core.reason import Reason
-
-_SIOCDARP: Final = 0x8953
-_SIOCGARP: Final = 0x8954
-_SIOCSARP: Final = 0x8955
-_ATF_COMPLETE: Final = 0x02
-_ATF_PERMANENT: Final = 0x04
-_ARPHRD_ETHER: Final = 1
-_ARPREQ: Final = struct.Struct("=HH4s8x H14s i16x 16s")
 
 
 class Neighbour:
-    """The kernel's entry for one address on one interface.
+    """The kernel's entry for one address on one interface, by IPv4 or IPv6.
 
     An entry that somebody made permanent by hand is left alone. Without the right to
     change entries, or where the server is behind a router, nothing happens.
@@ -45,47 +34,37 @@ class Neighbour:
     def stranger(self, mac: str) -> Reason | None:
         """Say whose Ethernet address the kernel knows for the server, if it is not `mac`."""
         found = self._ask()
-        if not found or found[0] == bytes.fromhex(mac.replace(":", "")):
+        if not found or found.mac == bytes.fromhex(mac.replace(":", "")):
             return None
-        other = found[0].hex(":")
+        other = found.mac.hex(":")
         return Reason("ready.stranger", other=other, address=self._address, mac=mac.lower())
 
     def keep(self) -> None:
         """Keep the entry as it is now."""
         found = self._ask()
-        if found and not found[1] & _ATF_PERMANENT:
-            self._kept = found[0]
-            self._change(_SIOCSARP, found[0], _ATF_COMPLETE | _ATF_PERMANENT)
+        if found and not found.permanent:
+            self._kept = found.mac
+            self._set(found.mac, netlink.PERMANENT)
 
     def release(self) -> None:
         """Leave the entry to the kernel again, which verifies it at the next packet."""
         if self._kept:
-            self._change(_SIOCSARP, self._kept, _ATF_COMPLETE)
+            self._set(self._kept, netlink.STALE)
             self._kept = None
 
     def forget(self) -> None:
         """Remove the entry: the card may have been replaced."""
         self._kept = None
-        self._change(_SIOCDARP, b"", 0)
+        with contextlib.suppress(OSError):
+            netlink.forget_neighbour(self._address, self._interface)
 
-    def _ask(self) -> tuple[bytes, int] | None:
-        """Return the Ethernet address and the flags, if the kernel knows the address."""
-        answer = self._change(_SIOCGARP, b"", 0)
-        if answer is None:
-            return None
-        *_, mac, flags, _ = _ARPREQ.unpack(answer)
-        return (mac[:6], flags) if flags & _ATF_COMPLETE else None
-
-    def _change(self, number: int, mac: bytes, flags: int) -> bytes | None:
-        if ipaddress.ip_address(self._address).version != 4:
-            return None
-        request = _ARPREQ.pack(
-            *(socket.AF_INET, 0, socket.inet_aton(self._address)),
-            *(_ARPHRD_ETHER, mac),
-            *(flags, self._interface.encode()),
-        )
+    def _ask(self) -> netlink.Neighbour | None:
+        """Return the Ethernet address, if the kernel knows the address."""
         try:
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                return fcntl.ioctl(sock, number, request)
+            return netlink.neighbour(self._address, self._interface)
         except OSError:
             return None
+
+    def _set(self, mac: bytes, state: int) -> None:
+        with contextlib.suppress(OSError):
+            netlink.set_neighbour(self._address, self._interface, mac, state)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from naproxy.config.document import CacheRule, Config, Rule, Server
 from naproxy.core import page_h
-from naproxy.core.interfaces import broadcast_of
+from naproxy.core.interfaces import EVERYBODY, broadcast_of
 from naproxy.core.names import ascii_site, covers
 from naproxy.core.page_h import Listen, RuleKind
 from naproxy.core.request import CRAWLER_RETRY_S
@@ -75,8 +75,7 @@ def write_server(
         record.port = server.web_port
         _set_bytes(record.address, address.packed)
         _set_bytes(record.mac, bytes.fromhex(server.mac.replace(":", "")))
-        to, record.wol_port = _magic_to(server)
-        broadcast = to or broadcast_of(interface)
+        broadcast, record.wol_port = _magic_to(server, interface)
         _set_bytes(record.wol_address, ipaddress.IPv4Address(broadcast).packed)
         record.wakes_mask = sum(1 << Klass[k.upper()] for k in set(server.wake_classes))
         record.wake_expect_ms = round(1000 * wake_expect_s)
@@ -195,10 +194,16 @@ def _write_rule(record: Any, rule: Rule | None, slots: dict[str, int]) -> None:
     record.keep_s = 0
 
 
-def _magic_to(server: Server) -> tuple[str, int]:
-    """Return where Varnish sends magic packets: where the box does, else to all ("")."""
-    by_udp = (way for way in server.wake if way.driver == "udp")
-    return next(((way.address, way.ports[0]) for way in by_udp), ("", _MAGIC_PORT))
+def _magic_to(server: Server, interface: str) -> tuple[str, int]:
+    """Return where Varnish sends magic packets: where the box does, else to all on its wire.
+
+    Packets to everybody's address take the default route; those to the network's own do not.
+    """
+    way = next((each for each in server.wake if each.driver == "udp"), None)
+    address, port = (way.address, way.ports[0]) if way else ("", _MAGIC_PORT)
+    if address in ("", EVERYBODY):
+        address = broadcast_of((way.interface if way else "") or interface)
+    return address, port
 
 
 def _flags(server: Server, *, default: bool) -> int:

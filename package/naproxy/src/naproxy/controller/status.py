@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import Any, Final
 
 from naproxy.controller.deciding import Decider
@@ -39,6 +40,7 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
             for each in executor.appointments.next(wall_s)[:_APPOINTMENTS]
         ],
         "services": _services(executor),
+        "moved": asdict(moved) if (moved := executor.moved) else None,
         "alert": machine.alert.plain() if machine.alert else None,
         "wake_s": machine.wake.value_s if machine.wake.count else None,
         "sleep_s": machine.fall.value_s if machine.fall.count else None,
@@ -48,7 +50,7 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
         "decision": {
             "policy": server.policy.name,
             "sleep": decision.sleep,
-            "reason": decision.reason.plain(),
+            "reason": decider.reason(now_s).plain(),
             "next_check_s": None if check_s is None else check_s - now_s + wall_s,
         },
         "over_share": executor.sharing.status(),

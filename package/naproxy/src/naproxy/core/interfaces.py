@@ -13,7 +13,9 @@ from naproxy.core.processes import printed
 UI_PORT: Final = 8443
 """Of the web interface."""
 _SIOCGIFBRDADDR: Final = 0x8919
-_EVERYBODY: Final = "255.255.255.255"
+EVERYBODY: Final = "255.255.255.255"
+"""On the wire of the interface that it is sent by (RFC 919)."""
+
 _IP_S: Final = 5.0
 _IP_BYTES: Final = 1 << 20
 _ELSEWHERE: Final = ("192.0.2.1", "2001:db8::1")
@@ -37,9 +39,9 @@ def broadcast_of(interface: str) -> str:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             answer = fcntl.ioctl(sock, _SIOCGIFBRDADDR, request)
     except OSError:
-        return _EVERYBODY
+        return EVERYBODY
     found = socket.inet_ntoa(answer[20:24])
-    return found if found != "0.0.0.0" else _EVERYBODY  # noqa: S104 - compared, not bound
+    return found if found != "0.0.0.0" else EVERYBODY  # noqa: S104 - compared, not bound
 
 
 def own_address(towards: str) -> str:

@@ -10,6 +10,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final
 
+_LASTING: Final = ("idle_s", "awake_s")
+"""Parameters that grow while nothing happens."""
+
 _MOST_DEEP: Final = 16
 """Reasons within reasons, and lists, one in another: ours go to nine."""
 
@@ -59,6 +62,10 @@ class Reason:
     def codes(self) -> tuple[str, ...]:
         """Return its code and those within: reasons that differ in figures only have the same."""
         return self.code, *(code for value in self.params.values() for code in _codes(value))
+
+    def aged(self, by_s: float) -> Reason:
+        """Return it as it is so much later: what lasts has lasted for longer."""
+        return Reason(self.code, **{n: _aged(n, v, by_s) for n, v in self.params.items()})
 
 
 class WrongError(ValueError):
@@ -119,6 +126,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Reason):
         return value.plain()
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _aged(name: str, value: Any, by_s: float) -> Any:
+    if isinstance(value, Reason):
+        return value.aged(by_s)
+    if isinstance(value, list | tuple):
+        return [_aged(name, each, by_s) for each in value]
+    return round(value + by_s) if name in _LASTING else value
 
 
 def _codes(value: Any) -> Iterable[str]:

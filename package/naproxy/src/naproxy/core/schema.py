@@ -572,6 +572,35 @@ def is_address(text: str) -> Reason | None:
     return Reason("config.one_machine") if address.is_multicast else None
 
 
+def address_form(text: str) -> str:
+    """Return an address as it is usually written; one of IPv4 in IPv6's clothes is IPv4.
+
+    What is none stays as it is.
+    """
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
+def is_machine(text: str) -> Reason | None:
+    """Check the address of one machine that can be reached from here without a zone.
+
+    Loopback is left to `config.places`: it is a machine, only the wrong one.
+    """
+    if wrong := is_address(address_form(text)):
+        return wrong
+    address = ipaddress.ip_address(address_form(text))
+    if address.version == 6 and address.is_link_local:
+        return Reason("config.needs_zone")
+    # All of 0.0.0.0/8 (RFC 1122, 3.2.1.3), of 240.0.0.0/4, and what RFC 4291 reserves.
+    nobody = address.is_unspecified or (address.version == 4 and address.packed[0] == 0)
+    reserved = address.is_reserved and not address.is_loopback
+    return Reason("config.one_machine") if nobody or reserved else None
+
+
 def mac_form(text: str) -> str:
     """Return an Ethernet address as 00:11:22:33:44:55; dashes, dots and spaces may be in it.
 

@@ -34,6 +34,7 @@ from naproxy.api.servers import Servers
 from naproxy.box import logs, restore
 from naproxy.box.api import Operations
 from naproxy.box.fill import Fill
+from naproxy.config import places
 from naproxy.config.document import Config, Server
 from naproxy.config.in_force import InForce, complain, warn
 from naproxy.config.installation import Installation
@@ -78,6 +79,7 @@ HUNG_S: Final = 120.0
 """A loop that has not turned for so long will not turn again. A slow disk takes less."""
 _ANSWER_OUT_S: Final = 0.5
 _HEARTBEAT_S: Final = 0.25
+_REWIRE_S: Final = 30.0
 """Between signs of life to Varnish, which goes on alone after 3 s without one."""
 _LOG: Final = logging.getLogger(__name__)
 _LAST_WORDS: Final = logs.Ring()
@@ -170,6 +172,7 @@ class Controller:
         self._front_door = FrontDoor(self.current, on=bool(here.group))
         self._checklist = Checklist(self._journal, self.current, self._told_status)
         self._slots: dict[str, int] = {}
+        self._wires: dict[str, str] = {}
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -192,6 +195,7 @@ class Controller:
         self._beat()
         self._save()
         self._prune()
+        self._timers.again(_REWIRE_S, self._rewire)
         self._tick_later()
         self.operations.begin()
         self._fill.begin()
@@ -304,6 +308,13 @@ class Controller:
     def _tick_later(self) -> None:
         self._timers.again(self._history.next_s, self._tick)
 
+    def _rewire(self) -> None:
+        """Find out by which interface the servers are: the box's network may come late, or move."""
+        self._timers.again(_REWIRE_S, self._rewire)
+        now = self.current()
+        if any(self._wires.get(s.id) != places.interface_of(s, now) for s in now.server):
+            self._take(now)
+
     def _prune(self) -> None:
         self._timers.again(PRUNE_S, self._prune)
         if self._history.clock.trusted:
@@ -337,7 +348,7 @@ class Controller:
         )
         fresh = []
         for server in new.server:
-            interface = server.interface or new.box.interface
+            interface = self._wires[server.id] = places.interface_of(server, new)
             index = self._slots[server.id]
             if server.id in self.runners:
                 self.runners[server.id].configure(server, interface)

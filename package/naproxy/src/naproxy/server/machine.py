@@ -23,6 +23,7 @@ from naproxy.server.machine_io import (
     Alert,
     Answer,
     Effect,
+    Elsewhere,
     Event,
     InUse,
     ModeSet,
@@ -193,6 +194,7 @@ class Machine:
         """Status of the site's answer before it last fell asleep; 0: not known."""
         self.uncached_s = 0.0
         """After it last came up, what it answers is not to be kept for so long."""
+        self._elsewhere: Reason | None = None
         self._settles_s = -math.inf
         self._other_s = math.inf
         self._starting = False
@@ -299,12 +301,22 @@ class Machine:
             case RungFailed(rung, reason):
                 self._rung_failed(now_s, rung, reason)
             case ModeSet():
-                self.mode = event
-                if self.kept_awake(now_s) and self.state in (State.FALLING_ASLEEP, State.ASLEEP):
-                    self._wanted(now_s, WakeRequest("command", event.reason))
+                self._set_mode(now_s, event)
+            case Elsewhere(reason):
+                self._moved(now_s, reason)
             case Tick(busy):
                 self._tick(now_s, busy)
         return self._effects
+
+    def _set_mode(self, now_s: float, mode: ModeSet) -> None:
+        self.mode = mode
+        if self.kept_awake(now_s) and self.state in (State.FALLING_ASLEEP, State.ASLEEP):
+            self._wanted(now_s, WakeRequest("command", mode.reason))
+
+    def _moved(self, now_s: float, reason: Reason | None) -> None:
+        self._elsewhere = reason
+        if self.state is State.TROUBLE:
+            self._tell_again(now_s)
 
     @property
     def _foreign(self) -> bool:
@@ -643,6 +655,8 @@ class Machine:
             self._warn(Reason("server.still_not_up", why=why))
 
     def _why_not_up(self, now_s: float) -> Reason:
+        if self._elsewhere:
+            return self._elsewhere
         sign, detail = (self._sign.sign, self._sign.detail) if self._sign else (None, _NOT_PROBED)
         return self.sight.why_not_up(now_s, sign, detail)
 
@@ -704,6 +718,7 @@ class Machine:
         # The order that an earlier controller gave may yet be obeyed.
         ordered = self.state is State.UNKNOWN and self.slept
         self._settle(now_s)
+        self._elsewhere = None
         self.slept = False
         if self.state in (State.WAKING, State.TROUBLE):
             self._warn(None)

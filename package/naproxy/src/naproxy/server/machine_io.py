@@ -93,6 +93,13 @@ class ModeSet:
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The server seems to be at another address, or to have another card; None: it does not."""
+
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """The time `next_s` has come; `busy` requests are at the server now."""
 
@@ -111,6 +118,7 @@ Event = (
     | SleepAnswered
     | RungFailed
     | ModeSet
+    | Elsewhere
     | Tick
 )
 

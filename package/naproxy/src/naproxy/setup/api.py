@@ -23,6 +23,7 @@ from naproxy.api.calls import ApiError, Handler, Handlers, no_server
 from naproxy.api.client import DEFAULT_SOCKET
 from naproxy.api.jobs import JobError, Jobs, Progress, Work
 from naproxy.api.table import STEPS
+from naproxy.config import places
 from naproxy.config.document import Config, Server
 from naproxy.core.processes import Printed, printed, why, words
 from naproxy.core.reason import Reason, WrongError
@@ -140,7 +141,7 @@ class Setup:
     # Jobs: what is to be done, and how long it must not be done again
 
     def _scan(self) -> tuple[Work, float]:
-        return partial(scan.scan, self._wire, self._config().box.interface), SCAN_PAUSE_S
+        return partial(scan.scan, self._wire, places.interface_to_all(self._config())), SCAN_PAUSE_S
 
     def _look(self, address: str, port: int = 80) -> tuple[Work, float]:
         return partial(scan.look, self._wire, address.strip(), port), LOOK_PAUSE_S

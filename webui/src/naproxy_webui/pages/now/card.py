@@ -36,6 +36,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "since_s": status["since_s"],
         "why": sentences(status["reason"]),
         "alert": plain(status["alert"]) or None,
+        "moved": status["moved"],
         "mode": status["mode"],
         "mode_until_s": status["mode_until_s"],
         "held": status["held"],

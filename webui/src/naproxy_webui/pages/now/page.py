@@ -66,6 +66,7 @@ SERVER: Final = obj(
             let_in_s=nullable(number(description="when it woke the server to crawl")),
         )
     ),
+    moved=nullable(obj(address=string(), mac=string())),
     sleeps_itself=nullable(string(description="`leave` leaves that to it")),
     calendar=nullable(
         obj(
@@ -256,5 +257,6 @@ for _name, _keys in (
     ("arm", {"armed": boolean()}),
     ("live", {"armed": boolean()}),
     ("leave", {"sleeps_itself": nullable(ANY_OBJECT)}),
+    ("adopt", {"state": string()}),
 ):
     mount(blueprint, f"server.{_name}", f"/api/servers/<server>/{_name}", answer=obj(_keys))

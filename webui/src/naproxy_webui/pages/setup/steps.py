@@ -43,13 +43,13 @@ def server_id(name: str, taken: Iterable[str]) -> str:
 
 def server(config: Mapping[str, Any], chosen: Mapping[str, Any], name: str | None) -> Changes:
     """Return what a chosen machine changes: a new server, or where an old one is."""
-    interface = chosen.get("interface") or config["box"]["interface"]
+    # Where none is configured, the box goes by its routes.
+    own = config["box"]["interface"]
+    interface = (chosen.get("interface") or own) if own else ""
     changes: Changes = []
-    if not config["server"] and interface != config["box"]["interface"]:
+    if not config["server"] and interface != own:
         changes.append(put("box.interface", interface))
         own = interface
-    else:
-        own = config["box"]["interface"]
     place = {key: chosen[key] for key in ("address", "mac", "port")}
     if name is None:
         first: dict[str, Any] = {"default": True} if not config["server"] else {}

@@ -36,7 +36,7 @@ class ReadySettings:
         high=300,
     )
     check_mac: bool = option(
-        "Count only answers from the card with the server's `mac` (IPv4, on the same network)",
+        "Count only answers from the card with the server's `mac` (on the same network)",
         True,
     )
 

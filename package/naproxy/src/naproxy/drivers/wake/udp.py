@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from naproxy.core.interfaces import broadcast_of
+from naproxy.core.interfaces import EVERYBODY, broadcast_of
 from naproxy.core.reason import Reason
 from naproxy.core.schema import fits, is_interface, option, or_empty, within
 from naproxy.drivers import Target
@@ -61,8 +61,10 @@ class Driver:
     def __init__(self, settings: Settings, target: Target) -> None:
         """Send to the settings' address, or to everybody on the target's interface."""
         interface = settings.interface or target.interface
-        # To an address elsewhere the routes lead, not the interface.
-        self._interface = "" if settings.address and not settings.interface else interface
+        # To an address elsewhere the routes lead, not the interface; to everybody's they lead to
+        # the internet.
+        elsewhere = settings.address not in ("", EVERYBODY) and not settings.interface
+        self._interface = "" if elsewhere else interface
         self._address = settings.address
         self._broadcast_of = interface
         self._ports = settings.ports

@@ -17,9 +17,10 @@ const keepOpen = (name, open) => sessionStorage.setItem(`now-open-${name}`, open
 /**
  * How far it is, in words, how long it will take, and the share that is done; null: nothing
  * is under way.
- * @param {Server} server @returns {{ what: string, left?: string, done?: number } | null}
+ * @param {Server} server @param {number} now_s
+ * @returns {{ what: string, left?: string, done?: number } | null}
  */
-function progressOf({ state, commissioning, eta_s, wake_s, held }) {
+function progressOf({ state, since_s, commissioning, eta_s, wake_s, held }, now_s) {
 	if (commissioning) {
 		const done = (commissioning.cycle - 1) / commissioning.cycles;
 		return { what: t("now.testing", commissioning), done: Math.min(1, Math.max(0, done)) };
@@ -32,10 +33,12 @@ function progressOf({ state, commissioning, eta_s, wake_s, held }) {
 			? t("now.wake_usual", { time: duration(wake_s) })
 			: t("now.waking_unknown");
 	if (eta_s === null || eta_s <= 0) return { what, left: t("now.waking_late") };
+	const gone_s = Math.max(0, now_s - since_s);
+	const late = wake_s !== null && gone_s > wake_s;
 	return {
 		what,
-		left: t("now.waking", { time: duration(Math.ceil(eta_s)) }),
-		done: Math.max(0.02, 1 - eta_s / Math.max(wake_s ?? eta_s, eta_s)),
+		left: t(late ? "now.waking_longer" : "now.waking", { time: duration(Math.ceil(eta_s)) }),
+		done: Math.max(0.02, gone_s / (gone_s + eta_s)),
 	};
 }
 
@@ -197,7 +200,7 @@ export class Card {
 
 	/** @param {Server} server */
 	#showProgress(server) {
-		const progress = progressOf(server);
+		const progress = progressOf(server, this.#now_s);
 		this.progress.hidden = !progress;
 		if (!progress) return;
 		const { what, left = "", done } = progress;
@@ -233,9 +236,11 @@ export class Card {
 	/**
 	 * After a question: somebody has looked at the server that did not wake (`arm`), visitors
 	 * come through the box (`live`), the box lives with a server that sleeps by itself (`leave`).
-	 * @param {"arm" | "live" | "leave"} action
+	 * At once: take the address and the card where it was found (`adopt`).
+	 * @param {"adopt" | "arm" | "live" | "leave"} action
 	 */
 	async #agree(action) {
+		if (action === "adopt") return this.#adopt();
 		const { confirm } = await import("../../kit/dialog.js");
 		const { name } = this;
 		const agreed = await confirm({
@@ -245,6 +250,12 @@ export class Card {
 		});
 		const done = { arm: "now.armed", live: "now.live_done", leave: "now.left" }[action];
 		if (agreed) await this.#change(action, {}, t(done, { name }));
+	}
+
+	#adopt() {
+		const { name } = this;
+		const moved = this.#server?.moved;
+		return moved && this.#change("adopt", moved, t("now.adopted", { name, ...moved }));
 	}
 
 	async #keep() {

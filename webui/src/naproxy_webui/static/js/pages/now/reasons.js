@@ -75,10 +75,11 @@ function reasonsOf(server, now_s) {
 
 /**
  * What a person may do about it.
- * @param {Server} server @returns {("leave" | "arm" | "live" | "proof")[]}
+ * @param {Server} server @returns {("adopt" | "leave" | "arm" | "live" | "proof")[]}
  */
-function offersOf({ sleeps_itself, armed, commissioning, tripped, waits, state }) {
+function offersOf({ moved, sleeps_itself, armed, commissioning, tripped, waits, state }) {
 	if (!mayChange) return [];
+	if (moved) return ["adopt"];
 	/** @type {["leave"] | []} */
 	const always = sleeps_itself ? ["leave"] : [];
 	if (armed || commissioning) return always;
@@ -90,7 +91,7 @@ function offersOf({ sleeps_itself, armed, commissioning, tripped, waits, state }
 export class Reasons {
 	/**
 	 * @param {string} name of the server
-	 * @param {(action: "leave" | "arm" | "live") => unknown} act
+	 * @param {(action: "adopt" | "leave" | "arm" | "live") => unknown} act
 	 */
 	constructor(name, act) {
 		const server = encodeURIComponent(name);
@@ -99,7 +100,13 @@ export class Reasons {
 		this.words = h("div.server-why");
 		this.woken = h("div.server-woken");
 		this.servicesHref = `/settings/sleep?server=${server}#services`;
+		/** @type {Server["moved"]} */
+		this.moved = null;
 		this.offers = {
+			adopt: () =>
+				button(".small", [icon("check"), t("now.adopt", this.moved ?? {})], () =>
+					act("adopt"),
+				),
 			leave: () => button(".small", [icon("moon"), t("now.leave")], () => act("leave")),
 			arm: () => button(".small", [icon("check"), t("now.arm")], () => act("arm")),
 			live: () => [
@@ -128,7 +135,8 @@ export class Reasons {
 		);
 		const reasons = reasonsOf(server, now_s),
 			offers = offersOf(server);
-		redraw(this.words, [reasons, offers], () => [
+		this.moved = server.moved;
+		redraw(this.words, [reasons, offers, this.moved], () => [
 			h(
 				"dl.facts",
 				reasons.map(([title, words]) => [
