@@ -175,11 +175,17 @@ sub naproxy_unavailable {
 	set resp.status = 503;
 	set resp.http.Retry-After = naproxy.eta();
 
-	if (naproxy.became() == "refused") {
+	if (naproxy.became() == "refused" && !naproxy.restarts()) {
 		set resp.http.Retry-After = naproxy.retry_after();
 		call naproxy_page_refused;
+	} else if (naproxy.became() == "refused") {
+		call naproxy_page_restarting;
 	} else if (naproxy.became() == "waiting_page") {
-		call naproxy_page_waiting;
+		if (naproxy.restarts()) {
+			call naproxy_page_restarting;
+		} else {
+			call naproxy_page_waiting;
+		}
 	} else if (naproxy.became() == "capped") {
 		if (req.method != "GET" && req.method != "HEAD") {
 			call naproxy_page_unsent;
@@ -223,7 +229,7 @@ sub naproxy_unavailable {
 sub naproxy_failed {
 	if (req.method != "GET" && req.method != "HEAD") {
 		call naproxy_page_unsure;
-	} else if (naproxy.state() == "trouble") {
+	} else if (naproxy.state() == "trouble" && !naproxy.restarts()) {
 		call naproxy_page_trouble;
 	} else {
 		call naproxy_page_error;

@@ -46,6 +46,7 @@ class Page:
 
 PAGES = {
     "waiting": Page("waiting.html", "return.js"),
+    "restarting": Page("message.html", "return.js"),
     "trouble": Page("message.html", "return.js"),
     "busy": Page("message.html", "return.js"),
     "slow": Page("message.html", "return.js"),

@@ -97,6 +97,7 @@ def test_who_comes_while_it_is_asked_is_served_at_once(office: Office, server: S
     office.box.sleep()
     office.box.wake()
     before = server.told()
+    written = office.box.transitions()[0], office.box.wakes()[0]
     server.has_a_timer(LATER_S, takes_s=5)
     office.box.api("POST", "/v1/servers/web/sleep", {})
     wait_for(lambda: server.told() == [*before, ASKED], "the question")
@@ -104,6 +105,8 @@ def test_who_comes_while_it_is_asked_is_served_at_once(office: Office, server: S
     assert (answer.status, office.box.status()["state"]) == (200, "awake")
     assert answer.took_s < 3
     assert office.box.status()["reason"]["code"] == "server.wanted_before"
+    # It did not sleep, and was not woken.
+    assert (office.box.transitions()[0], office.box.wakes()[0]) == written
     # An order would come before what is asked for a later sleep.
     server.has_a_timer(LATER_S)
     office.box.sleep()

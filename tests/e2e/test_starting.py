@@ -6,6 +6,7 @@ Apache answers 503.
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -69,11 +70,18 @@ class Site:
         office.server.popen_inside(["sh", "-c", _SUPERVISED, "sh", *argv], log="program")
         wait_for(lambda: office.server.listens(PROGRAM_PORT), "the program")
         office.server.add_site("site", _NGINX)
-        config = office.server.directory / "apache.conf"
+        self._config = config = office.server.directory / "apache.conf"
         values = {"directory": office.server.directory, "logs": office.logs, "host": HOST}
         config.write_text(_APACHE.format(port=APACHE_PORT, program=PROGRAM_PORT, **values))
-        office.server.popen_inside(["apache2", "-D", "FOREGROUND", "-f", config], log="apache")
-        wait_for(lambda: office.server.listens(APACHE_PORT), "Apache")
+        self.apache = self.start_apache()
+
+    def start_apache(self) -> subprocess.Popen[str]:
+        """Start it on the server, and wait until it listens."""
+        server = self.office.server
+        argv: list[str | Path] = ["apache2", "-D", "FOREGROUND", "-f", self._config]
+        process = server.popen_inside(argv, log="apache")
+        wait_for(lambda: server.listens(APACHE_PORT), "Apache")
+        return process
 
     def be_late(self, listens_s: float, ready_s: float, status: float = 503) -> None:
         """Say how late it is when it starts next."""
@@ -148,6 +156,22 @@ def test_nothing_of_the_start_is_in_the_cache(site: Site) -> None:
     site.office.box.sleep()
     again = ask(site.office.client, path, headers=ASSET)
     assert again.headers["x-naproxy"] == "held", "kept though it came just after a start"
+
+
+def test_a_web_service_that_is_stopped_is_not_said_to_sleep(site: Site) -> None:
+    """Only Apache stops: the server is on all the time."""
+    site.behind(APACHE_PORT)
+    site.apache.terminate()
+    site.apache.wait(20)
+    site.office.box.await_state("waking")
+    page = ask(site.office.client, fresh(), headers=PERSON)
+    assert (page.status, page.headers["x-naproxy"]) == (503, "waiting_page")
+    assert b"does not answer at the moment" in page.body
+    assert b"sleeps" not in page.body
+    assert b"woken" not in page.body
+    site.apache = site.start_apache()
+    site.office.box.await_state("awake")
+    assert ask(site.office.client, fresh(), headers=PERSON).body == b"the site"
 
 
 def test_what_another_name_gets_is_not_what_is_probed(site: Site) -> None:

@@ -183,6 +183,8 @@ enum naproxy_rule_kind {
 #define NAPROXY_F_THROUGH	(1U << 8)	/* HTTPS is passed on unopened */
 #define NAPROXY_F_FROZEN	(1U << 9)	/* what is valid when the server
 						   falls asleep stays so */
+#define NAPROXY_F_RESTARTS	(1U << 10)	/* waking or in trouble, but it
+						   had not been asleep */
 
 /* Flags of a name, [C]. */
 #define NAPROXY_N_BELOW		(1U << 0)	/* any one label before it */

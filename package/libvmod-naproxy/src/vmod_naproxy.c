@@ -1177,6 +1177,19 @@ vmod_eta(VRT_CTX)
 	return (site == NULL ? 1 : site_eta_s(site));
 }
 
+VCL_BOOL v_matchproto_(td_naproxy_restarts)
+vmod_restarts(VRT_CTX)
+{
+	const struct np_site *site;
+	uint32_t state;
+
+	site = task_site(ctx);
+	if (site == NULL || (site->conf.flags & NAPROXY_F_RESTARTS) == 0)
+		return (false);
+	state = np_server_state(site->server);
+	return (state == NAPROXY_WAKING || state == NAPROXY_TROUBLE);
+}
+
 VCL_STRING v_matchproto_(td_naproxy_notice)
 vmod_notice(VRT_CTX)
 {

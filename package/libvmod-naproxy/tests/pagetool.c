@@ -66,7 +66,7 @@ static const char * const outcomes[] = {
 static const char * const reasons[] = { "page", "miss", "pass", "pipe" };
 static const char * const flags[] = {
 	"aggressive", "waiting_page", "wol", "defer", "default", "https_only",
-	"tls", "proxy", "through", "frozen"
+	"tls", "proxy", "through", "frozen", "restarts"
 };
 static const char * const rule_kinds[] = { "none", "path", "address", "agent",
     "work", "keep", "asleep", "browser" };

@@ -23,7 +23,13 @@ from naproxy.server import own_sleeps
 from naproxy.server import stages as stages_
 from naproxy.server.commissioning import Cycle, Plan
 from naproxy.server.jobs import Job
-from naproxy.server.machine_io import Observed, RungFailed, Transition
+from naproxy.server.machine_io import (
+    Observed,
+    RungFailed,
+    SleepAsked,
+    SleepOrdered,
+    Transition,
+)
 from naproxy.server.seeing import Pinged, Sign
 from naproxy.server.stages import Stage
 from naproxy.shm import page
@@ -537,6 +543,26 @@ async def test_a_wake_is_kept_with_its_stages(runner: Runner, tmp_path: Path) ->
     assert stage_names(wake["stages"]) == ["network", "port", "answer"]
     last = runner.supervisor.wake_stages()["last"]
     assert last == {"t_s": wake["t_s"], "stages": wake["stages"]}
+
+
+async def test_a_visit_before_the_order_to_sleep_is_written_as_no_sleep_and_no_wake(
+    runner: Runner,
+) -> None:
+    executor, rows = runner.executor, runner._box.journal.rows
+    executor.step(Observed(Sign.READY, Reason("ready.status", status=200), time.monotonic()))
+    executor.step(SleepAsked(Reason("server.by_hand")))
+    await asyncio.sleep(0)
+    assert runner.state() is State.FALLING_ASLEEP
+    runner.wake(WakeRequest("192.0.2.17", "page", klass="person"))
+    await asyncio.sleep(0)
+    assert runner.state() is State.AWAKE
+    assert [row["to"] for row in rows("transitions", "web", 0, 10)] == ["awake"]
+    assert rows("wakes", "web", 0, 10) == []
+    # From the order on it is one.
+    executor.step(SleepAsked(Reason("server.by_hand")))
+    await asyncio.sleep(0)
+    executor.step(SleepOrdered())
+    assert rows("transitions", "web", 0, 10)[0]["to"] == "falling_asleep"
 
 
 async def test_pings_are_quick_while_it_wakes_and_slow_after(

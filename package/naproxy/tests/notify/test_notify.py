@@ -7,6 +7,7 @@ import base64
 import contextlib
 import hmac
 import json
+import socket
 import sqlite3
 import ssl
 import threading
@@ -27,13 +28,14 @@ from history_box import three_hours
 from naproxy.api.calls import ApiError
 from naproxy.cli import notify as command
 from naproxy.config import document as config
+from naproxy.config import places
 from naproxy.core.processes import Printed
 from naproxy.core.reason import Reason, own_words
 from naproxy.core.schema import ConfigError
 from naproxy.history.tables import FILE
 from naproxy.notify import bars, figures, sender
 from naproxy.notify.channels import telegram
-from naproxy.notify.events import METER_S, Condition, Notice, Watch, conditions
+from naproxy.notify.events import METER_S, Condition, Notice, Watch, aftermath, conditions
 from naproxy.notify.letter import letter, report
 from naproxy.notify.notifier import Notifier
 from naproxy.notify.outbox import GIVE_UP_S, Outbox
@@ -107,6 +109,30 @@ def test_what_goes_on_is_told_once_and_its_end_once() -> None:
     assert codes(watch.look(20, [])) == ["notify.back"]
     assert watch.look(30, []) == []
     assert codes(watch.look(40, [TROUBLE])) == ["notify.not_woken"]
+
+
+def test_a_server_that_is_back_and_stays_awake_is_said_to_do_so() -> None:
+    why = Reason("server.tripped", why=Reason("server.cut_off"), server="web").plain()
+    for not_armed, more in ((why, "naproxy arm web"), (None, "")):
+        watch = Watch()
+        watch.look(0, [TROUBLE])
+        [notice] = watch.look(20, [], aftermath(status(not_armed=not_armed)))
+        assert notice.reason.code == "notify.back"
+        assert more in str(notice.more or ""), not_armed
+
+
+def test_a_letter_has_the_boxs_address_beside_a_name_that_may_not_resolve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for address, page in (
+        ("192.0.2.1", "https://192.0.2.1:8443, https://n.local:8443"),
+        ("2001:db8::1", "https://[2001:db8::1]:8443, https://n.local:8443"),
+        ("", "https://n.local:8443"),
+    ):
+        monkeypatch.setattr(places, "own_address", lambda _, own=address: own)
+        monkeypatch.setattr(socket, "gethostname", lambda: "n.office.example")
+        made = Notifier._letter(Notice("test", Reason("notify.test")), 0, config.parse(""))
+        assert made["text"].rstrip().endswith(f": {page}"), address
 
 
 def test_what_was_told_is_not_told_again_after_a_restart_unless_its_memory_is_lost() -> None:

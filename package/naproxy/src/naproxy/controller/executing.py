@@ -131,6 +131,8 @@ class Executor:
         self._look: asyncio.TimerHandle | None = None
         self._sleeping: asyncio.Task[None] | None = None
         self._said_failed = ""
+        self._falls: Transition | None = None
+        """It is to fall asleep, which is not written down before the order is given."""
         self.before_sleep: Callable[[], Awaitable[None]] | None = None
         """Is waited for before the command is given, while who comes still calls it off."""
         self._cadence = Probe(0)
@@ -265,7 +267,13 @@ class Executor:
         """Tell the machine of an event, and do what it says."""
         if self.stopped:
             return  # a call to wake that ends late
-        self._carry_out(self.machine.step(time.monotonic(), event))
+        effects = self.machine.step(time.monotonic(), event)
+        if any(map(_called_off, effects)):
+            # It never slept, so nobody has woken it.
+            effects = [e for e in effects if not isinstance(e, WakeOpened | WakeClosed)]
+        self._carry_out(effects)
+        if isinstance(event, SleepOrdered):
+            self._write_fall()
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
@@ -454,6 +462,8 @@ class Executor:
         """Publish first, write and learn when nothing waits for it any more."""
         if change.state is State.AWAKE:
             self._publish_settling(change.before)
+        elif change.state in (State.WAKING, State.TROUBLE):
+            self._publish_restart()
         self._box.page.set_state(self._index, change.state, page.monotonic_us())
         if change.state is not State.FALLING_ASLEEP and self._sleeping:
             self._sleeping.cancel()
@@ -479,14 +489,30 @@ class Executor:
             self._waking.begin(self.machine.since_s, self.machine.sight.on_w)
 
     def _note(self, change: Transition, now_s: float) -> None:
-        name = self.server.id
-        self._box.journal.transition(name, change.before, change.state, change.reason)
-        before, state = STATES[change.before], STATES[change.state]
-        _LOG.info("%s: %s -> %s: %s", name, before, state, change.reason)
+        if _called_off(change) and self._falls:
+            self._falls = None
+            _LOG.info("%s: stays awake: %s", self.server.id, change.reason)
+        elif change.state is State.FALLING_ASLEEP:
+            # Until the order is given it may be called off: then it was no sleep.
+            self._falls = change
+        else:
+            self._write_fall()
+            self._write(change)
         if change.state in (State.AWAKE, State.ASLEEP):
             self._said_failed = ""
             self._publish_wake_time()
         self._noted(change, now_s)
+
+    def _write_fall(self) -> None:
+        if self._falls:
+            falls, self._falls = self._falls, None
+            self._write(falls)
+
+    def _write(self, change: Transition) -> None:
+        name = self.server.id
+        self._box.journal.transition(name, change.before, change.state, change.reason)
+        before, state = STATES[change.before], STATES[change.state]
+        _LOG.info("%s: %s -> %s: %s", name, before, state, change.reason)
 
     def _publish_settling(self, before: State) -> None:
         """Say for how long what it answers now may only mean that it is not ready yet."""
@@ -497,6 +523,14 @@ class Executor:
         if (record.settle_ms, record.uncached_ms) != (settle_ms, uncached_ms):
             with self._box.page.configure(self._index) as record:
                 record.settle_ms, record.uncached_ms = settle_ms, uncached_ms
+
+    def _publish_restart(self) -> None:
+        """Say whether visitors are to read that the server slept."""
+        slept = self.machine.slept or self.server.sleep.itself
+        flag, record = 0 if slept else page_h.F_RESTARTS, self.record
+        if record.flags & page_h.F_RESTARTS != flag:
+            with self._box.page.configure(self._index) as record:
+                record.flags ^= page_h.F_RESTARTS
 
     def _publish_wake_time(self) -> None:
         expect_ms = round(1000 * self.machine.wake.value_s)
@@ -533,8 +567,16 @@ class Executor:
         if self._sleeping:
             self._sleeping.cancel()
         self._neighbour.release()
+        self._write_fall()
         self._box.journal.transition(self.server.id, self.machine.state, State.UNKNOWN, why)
         self._box.page.set_state(self._index, State.UNKNOWN, page.monotonic_us())
+
+
+def _called_off(effect: Effect) -> bool:
+    """Did somebody need the server before it was ordered to sleep?"""
+    if not isinstance(effect, Transition) or effect.before is not State.FALLING_ASLEEP:
+        return False
+    return effect.reason.code == "server.wanted_before"
 
 
 def _who_tells(server: Server) -> str:

@@ -31,6 +31,9 @@ _MAGIC_PORT: Final = 9
 MOST_OPEN: Final = 1000
 """Connections that are passed on to one server at once."""
 
+_KEPT_FLAGS: Final = page_h.F_HTTPS_ONLY | page_h.F_RESTARTS
+"""Flags that do not come from the configuration alone."""
+
 _BELOW: Final = "*."
 _TOKEN: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{page_h.TOKEN_LEN - 1}}}")
 _ANSWER: Final = re.compile(rf"[A-Za-z0-9_.-]{{1,{page_h.ANSWER_LEN - 1}}}")
@@ -70,7 +73,7 @@ def write_server(
     with shared.configure(index) as record:
         record.id = server.id.encode()
         record.hsts_s = server.https.hsts_s
-        record.flags = _flags(server, default=default) | record.flags & page_h.F_HTTPS_ONLY
+        record.flags = _flags(server, default=default) | record.flags & _KEPT_FLAGS
         record.family = address.version
         record.port = server.web_port
         _set_bytes(record.address, address.packed)

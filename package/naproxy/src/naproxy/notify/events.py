@@ -89,6 +89,16 @@ def conditions(
             yield Condition(f"update:{slot['version']}", "update", reason)
 
 
+def aftermath(status: Mapping[str, Any]) -> dict[str, Reason]:
+    """Return what stays when a condition is over, by its key: a server that may not sleep now."""
+    left = ((server["id"], server.get("not_armed")) for server in status["servers"])
+    return {
+        f"not_woken:{name}": stored_reason(why)
+        for name, why in left
+        if why and why["code"] == "server.tripped"
+    }
+
+
 def _certificates(found: Iterable[Mapping[str, Any]], now_s: float) -> Iterator[Condition]:
     for each in found:
         name = next(iter(each["names"] or ()), each["id"])
@@ -119,8 +129,10 @@ class Watch:
         # When it was last seen changes with each look, and a card wears with each write.
         return {key: {k: v for k, v in each.items() if k != "seen_s"} for key, each in told}
 
-    def look(self, now_s: float, found: Iterable[Condition]) -> list[Notice]:
-        """Take what holds now; return what is to be told."""
+    def look(
+        self, now_s: float, found: Iterable[Condition], left: Mapping[str, Reason] | None = None
+    ) -> list[Notice]:
+        """Take what holds now; return what is to be told. `left`: see `aftermath`."""
         told = []
         for each in found:
             held = self._held.setdefault(
@@ -138,7 +150,8 @@ class Watch:
             if over:
                 held["back"] = True
                 names = {name: str(value) for name, value in held.get("names", {}).items()}
-                told.append(Notice(held["event"], Reason(_BACK[held["event"]], **names)))
+                reason = Reason(_BACK[held["event"]], **names)
+                told.append(Notice(held["event"], reason, (left or {}).get(key)))
             if not held["told"] or held.get("back") or now_s - held["seen_s"] >= _SETTLES_S:
                 del self._held[key]
         return told

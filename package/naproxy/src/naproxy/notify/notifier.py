@@ -18,16 +18,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from naproxy.api.calls import ApiError, Handlers
+from naproxy.config import places
 from naproxy.config.document import Config
 from naproxy.core import files
 from naproxy.core.hours import Calendar, span, zone
 from naproxy.core.interfaces import UI_PORT
+from naproxy.core.names import in_url
 from naproxy.core.processes import Printed, printed
 from naproxy.core.reason import Reason, reason_of
 from naproxy.core.schema import plain
 from naproxy.history.days import start_s, step
 from naproxy.notify import figures, sender
-from naproxy.notify.events import Condition, Notice, Watch, conditions
+from naproxy.notify.events import Condition, Notice, Watch, aftermath, conditions
 from naproxy.notify.letter import letter, report
 from naproxy.notify.outbox import Letter, Outbox
 
@@ -124,8 +126,9 @@ class Notifier:
         if now_s >= self._updates_s:
             self._updates_s = now_s + UPDATES_S
             self._updates = await self._update()
-        found = [*conditions(self._look(), now_s, free, self._updates), *self._unkept]
-        for notice in self._watch.look(now_s, found):
+        status = self._look()
+        found = [*conditions(status, now_s, free, self._updates), *self._unkept]
+        for notice in self._watch.look(now_s, found, aftermath(status)):
             self._tell(notice, now_s, config)
         if not self._quiet(now_s, config):
             for each, channel in list(self._outbox.due(now_s, channels)):
@@ -147,7 +150,7 @@ class Notifier:
             office=config.office.name or host,
             language=config.office.language,
             where=zone(config.office.time_zone),
-            page=f"https://{host.partition('.')[0]}.local:{UI_PORT}",
+            page=_pages(places.own_address(config), host),
         )
 
     @staticmethod
@@ -250,6 +253,13 @@ class Notifier:
             with contextlib.suppress(OSError):
                 files.write(self._file, text, 0o600)
                 self._written = text
+
+
+def _pages(address: str, host: str) -> str:
+    """Return the links to the box: by its address, and by the name that not all machines know."""
+    hosts = [in_url(address)] if address else []
+    hosts.append(f"{host.partition('.')[0]}.local")
+    return ", ".join(f"https://{each}:{UI_PORT}" for each in hosts)
 
 
 def _unkept(found: Sequence[Mapping[str, Any]], config: Config) -> list[Condition]:
