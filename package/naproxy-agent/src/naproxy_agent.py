@@ -310,6 +310,25 @@ def reasons(
     )
 
 
+_CAN: Final = {"suspend": "CanSuspend", "hibernate": "CanHibernate", "poweroff": "CanPowerOff"}
+
+
+def dry_run(command: tuple[str, ...], run: Run) -> tuple[str, ...]:
+    """Return why the sleep command would fail, tried without sleeping; only systemctl's can be."""
+    verb = next((word for word in command[1:] if word in _CAN), "")
+    if not verb or not command[0].endswith("systemctl"):
+        return ()
+    manager = (_LOGIND, "/org/freedesktop/login1", f"{_LOGIND}.Manager")
+    try:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            if '"na"' in run(["busctl", "call", *manager, _CAN[verb]]):
+                return ("cannot sleep: logind says that this server does not offer it",)
+        run([*command, "--dry-run"])
+    except (OSError, subprocess.SubprocessError) as error:
+        return (f"cannot sleep: {_words(error)}",)
+    return ()
+
+
 def _masked(target: Unit | None) -> Iterator[str]:
     if target and target.load == "masked":
         yield f"{target.name} is masked: systemctl unmask {target.name} allows it again"
@@ -1140,6 +1159,7 @@ def _check(config: Config) -> int:
     refused = 0
     for state in config.commands:
         why = reasons(read(config, state), config.rules, state, config.box)
+        why += dry_run(config.commands[state], run)
         print(f"{state}: {'no' if why else 'yes'}")
         for reason in why:
             print(f"  {reason}")
@@ -1171,7 +1191,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     def why_not(state: str, peer: str, watched: Watched) -> tuple[str, ...]:
         readings = read(config, state, watched=watched)
-        return reasons(readings, config.rules, state, config.box | {peer}, watched)
+        why = reasons(readings, config.rules, state, config.box | {peer}, watched)
+        return why + dry_run(config.commands[state], run)
 
     visits = Visits(config.box, lambda: read_tcp(Path("/"), BEEN_ESTABLISHED))
     agent = Agent(

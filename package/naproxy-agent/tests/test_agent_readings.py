@@ -18,6 +18,7 @@ from naproxy_agent import (
     Rules,
     Unit,
     Watched,
+    dry_run,
     plain_address,
     read,
     read_flows,
@@ -578,3 +579,41 @@ def test_a_table_of_connections_that_somebody_floods_hides_nobody(tmp_path):
 def test_an_empty_table_of_connections_is_none(tmp_path):
     tracked(tmp_path, "")
     assert read_flows(no_command, tmp_path, frozenset({53})) is None
+
+
+def test_a_dry_run_of_the_sleep_command_says_what_would_refuse_it():
+    asked = []
+
+    def run(command):
+        asked.append(command)
+        said = answers.get(command[0])
+        if isinstance(said, str):
+            return said
+        raise said
+
+    failed = subprocess.CalledProcessError(1, ["systemctl"], stderr="Unknown option\n")
+    suspend = ("systemctl", "suspend")
+    for command, answers, why in (
+        (suspend, {"busctl": 's "yes"', "systemctl": ""}, ()),
+        (
+            suspend,
+            {"busctl": 's "na"'},
+            ("cannot sleep: logind says that this server does not offer it",),
+        ),
+        (suspend, {"busctl": FileNotFoundError("busctl"), "systemctl": ""}, ()),
+        (
+            suspend,
+            {"busctl": 's "yes"', "systemctl": failed},
+            ("cannot sleep: systemctl: Unknown option",),
+        ),
+        (("/usr/bin/systemctl", "--no-wall", "poweroff"), {"busctl": "", "systemctl": ""}, None),
+        (("rtcwake", "-m", "mem"), {}, ()),
+        (("systemctl", "start", "nap.service"), {}, ()),
+    ):
+        answers.setdefault("/usr/bin/systemctl", "")
+        asked.clear()
+        found = dry_run(command, run)
+        assert found == (why or ()), command
+        if found == () and answers.get("busctl") == 's "yes"':
+            assert asked[-1] == [*command, "--dry-run"]
+        assert all(each[0] == "busctl" or each[-1] == "--dry-run" for each in asked), asked

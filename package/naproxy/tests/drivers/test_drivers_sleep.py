@@ -10,8 +10,11 @@ import pytest
 from driver_calls import out_of_time
 from free_port import free_port
 from naproxy import drivers
+from naproxy.config import document as config
+from naproxy.core import findings
 from naproxy.core.reason import Reason, WrongError
 from naproxy.core.schema import Problem, load
+from naproxy.drivers import checks
 from naproxy.drivers.meter import Fault, Site, ina219
 from naproxy.drivers.openssh import Ssh, SshSettings
 from naproxy.drivers.sleep import Past, SleepResult, none, ssh
@@ -89,6 +92,34 @@ def test_what_a_server_prints_at_each_login_is_no_part_of_its_reason(quick: Quic
     for noise in NOISE[1:]:
         assert str(quick(f"{noise}; echo not now >&2; exit 1").reason).endswith(": not now"), noise
         assert str(quick(f"{noise}; echo not now; exit 1").reason).endswith(": not now"), noise
+
+
+@needs_sshd
+def test_a_dry_run_says_by_the_way_of_the_order_what_refuses(sshd: Server) -> None:
+    asked = '[ "$SSH_ORIGINAL_COMMAND" = "naproxy-sleep check appointments" ] || exit 9; '
+    server = config.parse(
+        '[[server]]\nid = "web"\naddress = "127.0.0.1"\nmac = "02:00:00:00:00:01"\n'
+        '[server.sleep]\ndriver = "ssh"\n'
+    ).server[0]
+    for says, verdict, code in (
+        ("echo naproxy-would-sleep", "ok", None),
+        ("echo Welcome; echo naproxy-would-sleep", "ok", None),
+        ("echo 'cannot sleep: suspend.target is masked'; exit 1", "problem", "sleep.busy_cannot"),
+        ("echo 'sudo: a password is required' >&2; exit 1", "note", "core.own_words"),
+        ("echo rsync is running; exit 1", "note", "sleep.busy_running"),
+        ("echo around 443 2; exit 1", "note", "server.around_now"),
+        ("exit 127", "problem", "driver.exit_status"),
+        ("echo naproxy-appointments 1; echo end", "not used", None),
+        ("", "problem", "driver.exit_status"),
+    ):
+        sshd.says(asked + says if says else "exit 3")
+        session = asyncio.run(ssh.attempt(sshd.settings(), TARGET))
+        seen = checks.FromBox(server=server, tried=session)
+        [found] = findings.look("box", (ssh.ssh_dry_run,), seen)
+        assert found.verdict == verdict, (says, found)
+        if code:
+            assert found.what
+            assert code in found.what.codes(), says
 
 
 @needs_sshd

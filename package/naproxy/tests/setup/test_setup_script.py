@@ -507,3 +507,56 @@ def test_a_graphics_processor_that_computes_keeps_it_awake(tmp_path: Path) -> No
     said = answers(tmp_path, [CLIENT.format("192.0.2.1") + each for each in tools])
     assert dict(zip(cases, said, strict=True)) == cases
     assert busy.reason(busy_gpu).code == "sleep.busy_gpu"
+
+
+def tried(folder: Path, situations: Sequence[str], more: str = "") -> list[list[str]]:
+    """What the doctor hears that asks for a dry run, in each of these situations."""
+    asked = 'export SSH_ORIGINAL_COMMAND="naproxy-sleep watch 445/tcp check appointments"\n'
+    # sudo runs what is allowed, and says of the order only whether it is.
+    sudo = 'shift; [ "$1" != -l ] || exit 0; SUDO_UID=7 exec "$@"'
+    fine = (
+        program("sudo", sudo)
+        + program("systemctl", 'case "$1" in show) echo loaded ;; *) echo "Would $*" >&2 ;; esac')
+        + program("busctl", "echo 's \"yes\"'")
+        + program("setpriv", 'shift 2; exec "$@"')
+    )
+    return answers(folder, [asked + fine + each for each in situations], script(more))
+
+
+def test_a_dry_run_says_what_would_refuse_the_order_and_orders_nothing(tmp_path: Path) -> None:
+    inhibited = 'Operation inhibited by "dump" (PID 7 "x", user root), reason is "copies".'
+    cases = (
+        ("", ["naproxy-would-sleep"]),
+        (
+            program("systemctl", '[ "$1" != show ] || echo masked'),
+            [
+                "cannot sleep: sleep.target is masked:"
+                " systemctl unmask sleep.target allows it again",
+                "exit 1",
+            ],
+        ),
+        (
+            program("busctl", "echo 's \"na\"'"),
+            ["cannot sleep: logind says that this server does not offer it", "exit 1"],
+        ),
+        (
+            program("sudo", 'case "$2" in -l) exit 1 ;; esac'),
+            ["cannot sleep: sudo does not allow the order", "exit 1"],
+        ),
+        (
+            program("setpriv", "echo 'Call to Suspend failed: Access denied' >&2; exit 1"),
+            ["cannot sleep: Call to Suspend failed: Access denied", "exit 1"],
+        ),
+        (program("setpriv", f"echo '{inhibited}' >&2; exit 1"), [inhibited, "exit 1"]),
+        (
+            program("setpriv", 'echo "$*"; exit 1'),
+            [
+                "cannot sleep: --ruid 7 systemctl suspend --check-inhibitors=yes --dry-run",
+                "exit 1",
+            ],
+        ),
+        (program("pgrep", '[ "$2" = rsync ]'), ["rsync is running", "exit 1"]),
+    )
+    found = tried(tmp_path, [change for change, _ in cases], 'state = "ram"')
+    for (change, expected), said in zip(cases, found, strict=True):
+        assert said == expected, change

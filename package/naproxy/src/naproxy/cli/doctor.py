@@ -74,6 +74,11 @@ def run(args: argparse.Namespace) -> int:
     refused = _refused(args, chosen)
     told = _known(args.socket, server.id, look=seen.web == "open")
     listens = facts.get("listens") if facts is not None else None
+    # A script that told of its ports or its appointments takes this for no order to sleep.
+    tells = bool(told and told.status["services"]["told"])
+    if tells or (facts or {}).get("command_tells") == "yes":
+        interface = server.interface or loaded.box.interface
+        seen = replace(seen, tried=asyncio.run(readings.attempt(server, interface)))
     seen = replace(seen, refused=refused, known=told, file=args.config, listens=listens)
     found = box.look(seen)
     if facts is not None:

@@ -100,6 +100,14 @@ async def see(server: Server, interface: str) -> Seen:
     )
 
 
+async def attempt(server: Server, interface: str) -> Any:
+    """Have the server try its sleep without sleeping; None if its way to sleep cannot."""
+    driver = drivers.module("sleep", server.sleep.driver)
+    if not hasattr(driver, "attempt"):
+        return None
+    return await driver.attempt(server.sleep, target_of(server, interface))
+
+
 def _which(program: str) -> str | None:
     return shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/bin")
 

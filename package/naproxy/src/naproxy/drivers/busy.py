@@ -74,6 +74,7 @@ _LINES: Final[tuple[tuple[str, _Made], ...]] = (
         r"(\S+) is being rebuilt \((\w+), ([0-9]{1,3}\.[0-9]) % done\)",
         lambda array, work, done: Reason("sleep.busy_raid", array=array, work=work, done=done),
     ),
+    (r"cannot sleep: (.+)", lambda why: Reason("sleep.busy_cannot", why=own_words(why))),
     (
         r"packages are being installed \((\S+) is locked\)",
         lambda file: Reason("sleep.busy_packages", file=file),

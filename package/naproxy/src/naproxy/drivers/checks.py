@@ -52,6 +52,8 @@ class FromBox:
     """What its way to sleep saw: what `see` of that driver returned, if it has one."""
     known: Known | None = None
     """What the controller knows of it; None: it did not say."""
+    tried: Any = None
+    """What came of a dry run: what `attempt` of that driver returned, if it was safe to ask."""
 
 
 @dataclass(frozen=True)

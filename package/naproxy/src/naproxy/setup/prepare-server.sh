@@ -170,6 +170,16 @@ done | awk -v me="$(id -un)" -v from="${from:-$box}" '
 # The box asks what this server is going to do by itself, and in its order says in how many
 # seconds the server's own clock is to wake it.
 case "$asked" in
+*"check appointments") # the doctor: all but the sleep itself
+	sudo -n -l /usr/bin/setpriv --ruid "$(id -un)" \
+	    /usr/bin/systemctl @VERB@ --check-inhibitors=yes >/dev/null 2>&1 || {
+		echo "cannot sleep: sudo does not allow the order"
+		exit 1
+	}
+	sudo -n /usr/local/sbin/naproxy-appointments try || exit 1
+	echo naproxy-would-sleep
+	exit
+	;;
 *appointments) exec sudo -n /usr/local/sbin/naproxy-appointments ;;
 *"alarm "*) sudo -n /usr/local/sbin/naproxy-appointments "${asked##* }" >/dev/null 2>&1 ;;
 esac
@@ -180,6 +190,7 @@ cat >/usr/local/sbin/naproxy-appointments <<'END'
 #!/bin/sh
 # Prints what this server is going to do by itself, and the ports at which it listens. With a
 # number: so many seconds from now its own clock wakes it. With "flows": the connections by UDP.
+# With "try": why it cannot sleep, by a dry run.
 set -u
 export LC_ALL=C
 table=/proc/net/nf_conntrack
@@ -201,6 +212,34 @@ flows)
 			print 0, 0, first["dst"] ":" first["dport"], first["src"] ":" first["sport"]
 		}'
 	exit
+	;;
+try)
+	case @VERB@ in
+	suspend) can=CanSuspend targets='sleep.target suspend.target' ;;
+	hibernate) can=CanHibernate targets='sleep.target hibernate.target' ;;
+	*) can=CanPowerOff targets=poweroff.target ;;
+	esac
+	for target in $targets; do
+		[ "$(systemctl show --property=LoadState --value "$target" 2>/dev/null)" != masked ] || {
+			echo "cannot sleep: $target is masked: systemctl unmask $target allows it again"
+			exit 1
+		}
+	done
+	logind=org.freedesktop.login1
+	case $(busctl call $logind /org/freedesktop/login1 $logind.Manager $can 2>/dev/null) in
+	*'"na"'*)
+		echo "cannot sleep: logind says that this server does not offer it"
+		exit 1
+		;;
+	esac
+	# As the order: locks count, and the box's own session does not.
+	said=$(setpriv --ruid "${SUDO_UID:-0}" systemctl @VERB@ --check-inhibitors=yes --dry-run 2>&1) &&
+		exit
+	case $said in
+	*'Operation inhibited by'* | *' is logged in on '*) printf '%s\n' "$said" ;;
+	*) echo "cannot sleep: $(printf '%s' "$said" | tr '\n' ' ')" ;;
+	esac
+	exit 1
 	;;
 '' | *[!0-9]*) exit 2 ;;
 *) exec rtcwake --mode no --seconds "$1" ;;

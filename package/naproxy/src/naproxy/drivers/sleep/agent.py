@@ -350,9 +350,10 @@ def agent_consent(seen: checks.FromBox) -> Problem | None:
     """Look whether the server would sleep now."""
     answer = _agents_answer(seen)
     if answer.why:
-        return Problem(
-            together(*map(busy.reason, answer.why)), Reason("doctor.do_change_agent"), note=True
-        )
+        why = together(*map(busy.reason, answer.why))
+        if "sleep.busy_cannot" in why.codes():
+            return Problem(why, Reason("doctor.do_allow_sleep"))
+        return Problem(why, Reason("doctor.do_change_agent"), note=True)
     return None
 
 

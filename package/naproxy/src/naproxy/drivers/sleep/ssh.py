@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from naproxy.core import office_time
-from naproxy.core.findings import NotSeen, Problem, let_in
+from naproxy.core.findings import NotSeen, NotUsed, Problem, let_in
 from naproxy.core.hours import zone
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason, WrongError, own_words, stored_reason
@@ -40,6 +40,9 @@ _UNREACHED: Final = ("timed out", "No route to host")
 _CONNECTION_ENDED: Final = 255
 _REFUSED: Final = 1
 _SCRIPT: Final = "naproxy-sleep"
+_CHECK: Final = "check"
+_WOULD_SLEEP: Final = "naproxy-would-sleep"
+"""What the script prints after a dry run that nothing refused."""
 _LAST_PORT: Final = 65535
 _LISTENS: Final = "listens"
 _AROUND: Final = re.compile(r"around ([1-9][0-9]{0,4}) ([1-9][0-9]{0,6})", re.ASCII)
@@ -193,6 +196,19 @@ async def see(settings: Settings, target: Target) -> Login:
     return Login(key_problem=key_problem, session=session, problem=failure)
 
 
+async def attempt(settings: Settings, target: Target) -> Session | Reason:
+    """Ask our script for a dry run, by the way of the order; a reason if ssh cannot be run.
+
+    Only a script that is known to tell its appointments may be asked: older ones put the server to
+    sleep.
+    """
+    command = f"{settings.command} {_CHECK} appointments"
+    try:
+        return await Ssh(settings, target.address).run(command, settings.timeout_s)
+    except WrongError as error:
+        return error.reason
+
+
 def _key_problem(file: str) -> Reason | None:
     try:
         mode = Path(file).stat().st_mode
@@ -232,6 +248,30 @@ def ssh_restricted(seen: checks.FromBox) -> Problem | None:
     if "administratively prohibited" not in seen.way.session.log + seen.way.session.ended.said:
         return Problem(Reason("doctor.key_opens_tunnels"), Reason("doctor.do_restrict"))
     return None
+
+
+def ssh_dry_run(seen: checks.FromBox) -> Problem | None:
+    """Look whether the server would take the order, by a dry run of it."""
+    tried = seen.tried
+    if tried is None:
+        raise NotUsed("doctor.not_tried")
+    allow = Reason("doctor.do_allow_sleep")
+    if isinstance(tried, Reason):
+        return Problem(tried, allow)
+    if tried.ended.code == 0 and _WOULD_SLEEP in tried.lines:
+        return None
+    if jobs.FIRST_LINE in tried.lines:
+        raise NotUsed("doctor.not_tried")  # an older script, which tells its appointments
+    said = _told(tried)
+    if past := _around(said):
+        why = Reason("server.around_now", port=past.port, number=past.number)
+    elif said:
+        why = busy.printed(said, seen.server.sleep.user, tried.lines)
+    else:
+        why = tried.ended.why
+    refused = Reason("sleep.refused", who=THE_SERVER, words=why)
+    busy_now = tried.ended.code == _REFUSED and "sleep.busy_cannot" not in refused.codes()
+    return Problem(refused, Reason("doctor.do_wait") if busy_now else allow, note=busy_now)
 
 
 def ssh_counts_box(seen: checks.FromBox) -> Problem | None:
@@ -299,6 +339,6 @@ def _command_has(seen: checks.OnServer, fact: str, without: Reason) -> Problem |
 
 
 CHECKS: Final[Mapping[str, tuple[Callable[[Any], Problem | None], ...]]] = {
-    "box": (ssh_key, ssh_login, ssh_restricted, ssh_counts_box),
+    "box": (ssh_key, ssh_login, ssh_restricted, ssh_counts_box, ssh_dry_run),
     "server": (forced_command, command_counts_box, command_sees_visitors, command_tells),
 }
