@@ -265,6 +265,37 @@ def test_everything_is_there_again_after_a_restart(machine: Machine) -> None:
     assert machine.state() == "running", machine.run("systemctl --failed --no-pager")
 
 
+def test_upgrades_of_lighttpd_and_haproxy_reach_what_runs(machine: Machine) -> None:
+    def stale(unit: str) -> bool:
+        program = f"/proc/$(systemctl show -P MainPID {unit})/exe"
+        return "(deleted)" in machine.run(f"readlink {program}", check=False)
+
+    machine.run("cd /var/cache/apt/archives; dpkg -i lighttpd_*.deb haproxy_*.deb")
+    for unit in ("naproxy-lighttpd", "naproxy-edge"):
+        wait_for(lambda: not stale(unit), f"the new program of {unit}", 60)  # noqa: B023 - at once
+    assert "/login" in page(machine, "/")
+    https = "curl -s --cacert /root/pem.pem --connect-to ::127.0.0.1: https://www.example.org/"
+    wait_for(lambda: machine.run(https, check=False), "HTTPS", 60)
+
+
+def test_a_port_that_is_taken_is_named_and_varnish_pauses_between_its_starts(
+    machine: Machine,
+) -> None:
+    machine.run("systemctl stop varnish; systemd-run -q --unit=other python3 -m http.server 80")
+    wait_for(lambda: ":80 " in machine.run("ss -Htln"), "the other program", 60)
+    machine.run("systemctl start varnish", check=False)
+    count = "systemctl show -P NRestarts varnish"
+    wait_for(lambda: int(machine.run(count)) >= 3, "Varnish to fail a few times", 60)
+    machine.run("sleep 14")
+    assert int(machine.run(count)) < 12
+    said = machine.run("naproxy doctor", check=False)
+    assert "port 80 is taken by python3" in said
+    said = machine.run("dpkg-reconfigure naproxy 2>&1 || true")
+    assert "Naproxy: front door http: port 80 is taken by python3" in said
+    machine.run("systemctl stop other; systemctl restart varnish")
+    wait_for(lambda: "no problems" in machine.run("naproxy doctor", check=False), "Varnish", 90)
+
+
 def test_an_upgrade_asks_nothing_and_keeps_settings_users_and_certificates(
     machine: Machine,
 ) -> None:

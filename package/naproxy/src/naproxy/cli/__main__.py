@@ -63,16 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name of a calendar's event need not fit the terminal's character set.
         sys.stdout.reconfigure(errors="backslashreplace")
-    parser = argparse.ArgumentParser(
-        prog="naproxy",
-        description="Put a web server to sleep when nobody needs it, and wake it when"
-        " somebody does.",
-    )
-    parser.add_argument("--version", action="version", version=f"naproxy {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     named = COMMANDS.get(arguments[0]) if arguments else None
-    for module in [named] if named else _installed():
-        importlib.import_module(module).add_parser(subparsers)
+    parser = make_parser([named] if named else _installed())
     commands: list[str] | None = None
     if named == "naproxy.lab.measure.measure" and "--" in arguments:
         # argparse would take the first word of the command for the meter's name.
@@ -103,6 +95,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"naproxy {args.command}: {_unexpected(error)}", file=sys.stderr)
         return 1
     return status
+
+
+def make_parser(modules: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the subcommands that these modules declare."""
+    parser = argparse.ArgumentParser(
+        prog="naproxy",
+        description="Put a web server to sleep when nobody needs it, and wake it when"
+        " somebody does.",
+    )
+    parser.add_argument("--version", action="version", version=f"naproxy {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in modules:
+        importlib.import_module(module).add_parser(subparsers)
+    return parser
 
 
 def _drop_output() -> None:
