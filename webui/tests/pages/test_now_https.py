@@ -53,6 +53,22 @@ def test_what_of_https_needs_somebody(app: Flask) -> None:
         assert words in "".join(each["words"] for each in said), edge
 
 
+def test_an_end_is_as_urgent_as_its_part_of_the_whole_life() -> None:
+    for days, life_days, kind in (
+        (30, 90, "warn"),
+        (31, 90, ""),
+        (7, 365, "bad"),
+        (5.9, 6, ""),
+        (2.1, 6, ""),
+        (1.6, 6, "warn"),
+        (0.4, 6, "bad"),
+        (0.3, 1, ""),
+        (0.2, 1, "warn"),
+        (None, 6, ""),
+    ):
+        assert https.level(days, life_days) == kind, (days, life_days)
+
+
 def test_visitors_past_the_box_are_on_the_servers_card(box: Box, client: FlaskClient) -> None:
     box.wait(State.AWAKE)
     [card] = client.get("/api/now").json["servers"]  # type: ignore[index]

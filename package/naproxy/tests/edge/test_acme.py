@@ -72,6 +72,35 @@ def test_after_failures_it_waits_longer_and_longer() -> None:
             assert when(life, Tried(failures, T_S)) == T_S + hours * HOUR_S, failures
 
 
+def test_a_short_lived_one_is_tried_often_enough_before_its_end() -> None:
+    for life_s, least, most_wait_s in (
+        (6 * DAY_S, 10, 4 * HOUR_S),
+        (DAY_S, 10, HOUR_S),
+        (HOUR_S, 10, 120.0),
+        (47 * DAY_S, 10, 26 * HOUR_S),
+        (90 * DAY_S, 10, 48 * HOUR_S),
+    ):
+        life = Life(T_S, T_S + life_s, "a")
+        now_s, tries = when(life, Tried()), 0
+        while now_s < life.not_after_s:
+            tries += 1
+            before_s, now_s = now_s, when(life, Tried(tries, now_s))
+            assert 60 <= now_s - before_s <= most_wait_s, life_s
+        assert tries >= least, life_s
+
+
+def test_a_limit_without_a_time_does_not_outlast_a_short_lived_one() -> None:
+    said = (
+        "uacme: the server reported the following error:\n"
+        '{"type": "urn:ietf:params:acme:error:rateLimited", "detail": "slow down"}'
+    )
+    assert refusal(said, "http-01", T_S).until_s == T_S + 7 * DAY_S
+    assert refusal(said, "http-01", T_S, 90 * DAY_S).until_s == T_S + 7 * DAY_S
+    assert T_S < refusal(said, "http-01", T_S, 6 * DAY_S).until_s < T_S + 12 * HOUR_S
+    named = said.replace("slow down", "retry after 2027-01-20 10:00:00")
+    assert refusal(named, "http-01", T_S, 6 * DAY_S).until_s > T_S + 4 * DAY_S, "it said so"
+
+
 def test_a_failure_long_before_brings_no_renewal_forward_and_a_limit_holds() -> None:
     assert when(LIFE, Tried(1, T_S)) == when(LIFE, Tried())
     assert when(None, Tried(1, T_S, T_S + 5 * DAY_S)) == T_S + 5 * DAY_S

@@ -295,6 +295,27 @@ def test_an_end_is_said_at_each_step_once(box: Box, authority: Authority, said: 
     )
 
 
+def test_the_end_of_a_short_lived_one_is_said_in_proportion_to_its_life(
+    box: Box, authority: Authority, said: list[str]
+) -> None:
+    box.sent(authority.issue("one.example", days=6))
+    box.once()
+    [told] = box.keeper.status()["certificates"]
+    assert told["not_after_s"] - told["not_before_s"] == 6 * DAY_S
+    assert told["problem"] is None
+    heard = []
+    for hours in (143, 72, 49, 47, 24, 21, 12, 10, 2, 1):
+        box.now_s = told["not_after_s"] - 3600 * hours
+        before = len(said)
+        box.once()
+        heard += [hours] * (len(said) - before)
+        ending = box.keeper.status()["ending"]
+        assert bool(ending) == (hours < 48), hours
+    assert heard == [47, 21, 10, 1]
+    why = ending[0]["params"]["why"]
+    assert (why["code"], why["params"]["life_days"]) == ("https.ends_soon", 6.0)
+
+
 def test_names_whose_certificates_have_all_ended_are_told(box: Box, authority: Authority) -> None:
     box.sent(authority.issue("one.example", "xn--bcher-kva.example", days=30))
     box.sent(authority.issue("one.example", days=60), "second")

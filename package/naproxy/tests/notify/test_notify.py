@@ -90,6 +90,25 @@ def test_a_certificate_is_told_two_weeks_before_it_ends() -> None:
         assert codes(conditions(said, 0.0, PLENTY, NO_UPDATE)) == told, days
 
 
+def test_a_short_lived_certificate_is_told_in_the_last_part_of_its_life() -> None:
+    for life_days, left_days, told in (
+        (6, 5.9, False),
+        (6, 2.0, False),  # it is renewed then
+        (6, 0.9, True),
+        (1, 0.3, False),
+        (1, 0.1, True),
+        (47, 13.0, False),
+        (47, 7.0, True),
+        (90, 13.9, True),
+        (365, 13.9, True),
+    ):
+        said, ends_s = status(), left_days * 86400.0
+        ends = {"id": "a", "names": ["a.example"], "not_after_s": ends_s, "problem": None}
+        said["box"]["edge"]["certificates"] = [{**ends, "not_before_s": ends_s - life_days * 86400}]
+        found = codes(conditions(said, 0.0, PLENTY, NO_UPDATE))
+        assert found == ["notify.certificate_ends"] * told, (life_days, left_days)
+
+
 def test_an_update_that_was_left_is_told() -> None:
     slots = [
         {"booted": True, "good": True, "version": "1.0"},

@@ -12,13 +12,20 @@ from naproxy_webui.i18n.texts import t
 
 WARN_DAYS: Final = 30
 BAD_DAYS: Final = 7
+USUAL_DAYS: Final = 89.0
+_IN_TIME: Final = 0.85
+"""The renewal of a short-lived one is spread by a twentieth of its life."""
 
 
-def level(days: int | None) -> str:
-    """Return how urgent an end is: `bad`, `warn` or nothing."""
-    if days is None or days > WARN_DAYS:
+def level(days: float | None, life_days: float = USUAL_DAYS) -> str:
+    """Return how urgent an end is: `bad`, `warn` or nothing; `life_days` is its whole life.
+
+    One that is renewed in time has still a third of its life.
+    """
+    scale = min(1.0, life_days / USUAL_DAYS)
+    if days is None or days > WARN_DAYS * (scale if scale == 1 else scale * _IN_TIME):
         return ""
-    return "bad" if days <= BAD_DAYS else "warn"
+    return "bad" if days <= BAD_DAYS * scale else "warn"
 
 
 def troubles(edge: Mapping[str, Any] | None) -> list[dict[str, str]]:
@@ -44,4 +51,5 @@ def _ending(name: str, why: Mapping[str, Any]) -> dict[str, str]:
     if why["code"] != "https.ends_soon" or days is None:
         return {"kind": "bad", "words": t("now.https_ended", name=name, why=plain(why))}
     words = t("now.https_ends", name=name, count=days) if days else t("now.https_today", name=name)
-    return {"kind": level(days), "words": words}
+    life_days = why["params"].get("life_days", USUAL_DAYS)
+    return {"kind": level(days, life_days) or "warn", "words": words}

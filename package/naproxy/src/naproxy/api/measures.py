@@ -64,6 +64,10 @@ ENDS: Final = Measure(
     "certificate_expires_seconds", "gauge", "When a certificate of HTTPS ends, Unix time"
 )
 
+STARTS: Final = Measure(
+    "certificate_starts_seconds", "gauge", "When a certificate of HTTPS began, Unix time"
+)
+
 Sample = tuple[Measure, Mapping[str, str], float]
 """A measure, its labels, its value."""
 
@@ -87,6 +91,8 @@ def samples(status: Mapping[str, Any]) -> Iterator[Sample]:
         yield EDGE_UP, {}, float(box["edge"]["problem"] is None)
     for certificate in box["edge"]["certificates"]:
         yield ENDS, {"certificate": certificate["id"]}, certificate["not_after_s"]
+        if "not_before_s" in certificate:
+            yield STARTS, {"certificate": certificate["id"]}, certificate["not_before_s"]
     for meter, energy_j in box["energy_j"].items():
         yield ENERGY, {"meter": meter}, energy_j
     for meter in status["meters"]:

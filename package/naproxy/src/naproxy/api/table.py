@@ -1031,7 +1031,9 @@ _STATUS: Final = {
                                         {
                                             "id": string(),
                                             "names": array(string()),
+                                            "not_before_s": number(),
                                             "not_after_s": number(),
+                                            "problem": nullable(_REASON),
                                         }
                                     )
                                 ),

@@ -5,6 +5,7 @@ words. And when it is run: pure.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +30,12 @@ MOST_TRIES: Final = 3
 HOUR_S: Final = 3600.0
 _WAITS_S: Final = (HOUR_S, 4 * HOUR_S, 24 * HOUR_S, 48 * HOUR_S)
 """After the first failure in a row, the second, ... Let's Encrypt: 5 an hour for a name."""
+_MOST_WAIT: Final = 1 / 45
+"""Of its life: the longest wait of those, for 90 days 48 h, for six days 3.2 h."""
+_LEAST_WAIT_S: Final = 60.0
 _LIMITED_S: Final = 7 * 24 * HOUR_S
+_LIMITED: Final = 7 / 90
+"""Of its life, for short ones: an issuer that does not say until when must not outlast it."""
 _JITTER_S: Final = 12 * HOUR_S
 _RENEWED: Final = 2 / 3
 """Of its life is over when a certificate is renewed."""
@@ -125,11 +131,14 @@ class Refusal:
     """Not before: it said so."""
 
 
-def refusal(said: str, challenge: str, t_s: float) -> Refusal:
-    """Return what uacme's words mean; without a challenge they are about the account."""
+def refusal(said: str, challenge: str, t_s: float, life_s: float = math.inf) -> Refusal:
+    """Return what uacme's words mean; without a challenge they are about the account.
+
+    `life_s`: how long the certificate is good that is to be renewed.
+    """
     if (error := _problem(said)) and not _HOOK.search(said):
         kind = str(error.get("type", "")).removeprefix(_TYPE)
-        return _by_issuer(kind, words(str(error.get("detail", ""))) or kind, challenge, t_s)
+        return _by_issuer(kind, words(str(error.get("detail", ""))) or kind, challenge, t_s, life_s)
     for pattern, code in _SAID.items():
         if found := pattern.search(said):
             return Refusal(Reason(code, why=words(found[1]), challenge=challenge))
@@ -137,11 +146,11 @@ def refusal(said: str, challenge: str, t_s: float) -> Refusal:
     return Refusal(Reason("https.acme_failed", why=words("; ".join(last[-2:])) or "?"))
 
 
-def _by_issuer(kind: str, said: str, challenge: str, t_s: float) -> Refusal:
+def _by_issuer(kind: str, said: str, challenge: str, t_s: float, life_s: float) -> Refusal:
     if kind == "badNonce":
         return Refusal(Reason("https.acme_nonce"), again=True)
     if kind == "rateLimited":
-        until_s = _until(said) or t_s + _LIMITED_S
+        until_s = _until(said) or t_s + min(_LIMITED_S, life_s * _LIMITED)
         day = x509.day_of(until_s)
         return Refusal(Reason("https.acme_limited", day=day, why=said), until_s=until_s)
     if kind in _SEEN_BY and challenge:
@@ -201,17 +210,25 @@ class Life:
     seed: str
     """What is another for each certificate and box."""
 
+    @property
+    def length_s(self) -> float:
+        """How long it is good."""
+        return self.not_after_s - self.not_before_s
+
 
 def when(life: Life | None, tried: Tried) -> float:
     """Return when a certificate is to be issued next: at once if there is none."""
     due_s = _due(life) if life else 0.0
     if tried.failures:
-        due_s = max(due_s, tried.last_s + _WAITS_S[min(tried.failures, len(_WAITS_S)) - 1])
+        wait_s = _WAITS_S[min(tried.failures, len(_WAITS_S)) - 1]
+        if life:
+            wait_s = min(wait_s, max(life.length_s * _MOST_WAIT, _LEAST_WAIT_S))
+        due_s = max(due_s, tried.last_s + wait_s)
     return max(due_s, tried.until_s)
 
 
 def _due(life: Life) -> float:
-    length_s = life.not_after_s - life.not_before_s
+    length_s = life.length_s
     spread_s = min(_JITTER_S, length_s * _MOST_JITTER)
     part = int.from_bytes(sha256(life.seed.encode()).digest()[:4]) / (1 << 32)
     return life.not_before_s + length_s * _RENEWED + spread_s * (2 * part - 1)

@@ -284,7 +284,8 @@ class Keeper:
             if known.pair is None or not self._dated:
                 continue
             certificate = known.pair.certificate
-            steps = [s for s in _STEPS_DAYS if self._left_s(certificate) <= s * _DAY_S]
+            day_s = _DAY_S * certificate.scale
+            steps = [s for s in _STEPS_DAYS if self._left_s(certificate) <= s * day_s]
             ending = self._ending(certificate, name)
             if not steps or not ending:
                 continue
@@ -311,14 +312,17 @@ class Keeper:
         if wrong := certificate.untimely(self._now()):
             return wrong
         left_s = self._left_s(certificate)
-        if left_s > _STEPS_DAYS[-1] * _DAY_S:
+        day_s = _DAY_S * certificate.scale
+        if left_s > _STEPS_DAYS[-1] * day_s:
             return None
         day = day_of(certificate.not_after_s)
         config, own = self._config, self._configured(name)
         if config and own and own.source != "upload":
             failing = self._renewing.problem(own, config)
             return Reason("https.renewal_fails", day=day) if failing else None
-        return Reason("https.ends_soon", days=int(left_s // _DAY_S), day=day)
+        # Of a short-lived one, people need to know what its days are worth.
+        short = {"life_days": round(90 * certificate.scale, 2)} if certificate.scale < 1 else {}
+        return Reason("https.ends_soon", days=int(left_s // _DAY_S), day=day, **short)
 
     # Changes
 
@@ -416,10 +420,12 @@ class Keeper:
             {
                 "id": name,
                 "names": [self._written(each) for each in own.names],
+                "not_before_s": own.not_before_s,
                 "not_after_s": own.not_after_s,
+                "problem": problem.plain() if problem else None,
             }
             for name, pair in self._readable().items()
-            for own in [pair.certificate]
+            for own, problem in [(pair.certificate, self._problem_of(name))]
         ]
         ending = [
             Reason("https.certificate", name=name, why=reason)
@@ -427,6 +433,13 @@ class Keeper:
             if (reason := self._ending(pair.certificate, name))
         ]
         return {**self._edge(), "certificates": ends, "ending": plain(ending)}
+
+    def _problem_of(self, name: str) -> Reason | None:
+        """Return why one that is shown is not renewed."""
+        own = self._configured(name)
+        if not self._config or not own or own.source == "upload":
+            return None
+        return self._renewing.problem(own, self._config)
 
     def certificate(self, name: str) -> dict[str, Any]:
         """Return what is known of one, as JSON types."""

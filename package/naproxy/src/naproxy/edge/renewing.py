@@ -71,6 +71,8 @@ class _State:
     of: dict[str, Any] | None = None
     """What was asked for when it came last."""
     came_s: float = 0.0
+    life_s: float = 0.0
+    """How long the last one is good; 0: not known."""
 
     def saved(self) -> dict[str, Any]:
         return {
@@ -78,6 +80,7 @@ class _State:
             "problem": self.problem.text() if self.problem else None,
             "of": self.of,
             "came_s": self.came_s,
+            "life_s": self.life_s,
         }
 
 
@@ -89,6 +92,7 @@ def _state(saved: Mapping[str, Any]) -> _State:
         stored_reason(problem) if problem else None,
         saved.get("of"),
         saved.get("came_s", 0.0),
+        saved.get("life_s", 0.0),
     )
 
 
@@ -214,6 +218,8 @@ class Renewing:
                 raise
             state.tried, state.problem = Tried(), None
             state.of, state.came_s = _wanted(certificate, config), self._now()
+            known = pair.certificate
+            state.life_s = known.not_after_s - known.not_before_s
             self._save(config)
             if is_new:
                 names = ", ".join(pair.certificate.names)
@@ -245,7 +251,9 @@ class Renewing:
             sent = await fetching.fetched(certificate, _server(certificate, config))
             return await self._keep.judge(certificate.id, sent)
         try:
-            sent = await _Run(self._here, certificate, config, self._now, trial=trial).issued()
+            life_s = self._of(certificate.id).life_s or math.inf
+            run = _Run(self._here, certificate, config, self._now, trial=trial, life_s=life_s)
+            sent = await run.issued()
         except OSError as error:
             raise CertificateError("https.not_kept", why=why(error)) from None
         return await self._keep.judge(certificate.id, sent)
@@ -295,8 +303,11 @@ class _Run:
         now: Callable[[], float],
         *,
         trial: bool,
+        life_s: float = math.inf,
     ) -> None:
+        """`life_s`: how long the certificate before is good."""
         self._here = here
+        self._life_s = life_s
         self._certificate = certificate
         self._config = config
         self._now = now
@@ -367,7 +378,7 @@ class _Run:
                 return said
             if done.code is None:
                 raise CertificateError("https.acme_late")
-            refusal = acme.refusal(said, challenge, self._now())
+            refusal = acme.refusal(said, challenge, self._now(), self._life_s)
             if not (refusal.again and left):
                 raise RefusedError(refusal)
         raise AssertionError

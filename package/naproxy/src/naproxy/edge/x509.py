@@ -60,6 +60,8 @@ _STRANGE: Final = (
 _HASH: Final = re.compile(r"^[0-9a-f]{8}$", re.MULTILINE)
 _LEAST_BITS: Final = 2048
 _MOST_BITS: Final = 8192
+_SHORT_S: Final = 7 * 86400.0
+"""Let's Encrypt's last for 160 hours."""
 _OWN_DAYS: Final = 3650
 _OWN_NAME: Final = "naproxy.invalid"
 """Nobody can ask for it (RFC 6761): who sees it asked for a name without a certificate."""
@@ -105,6 +107,12 @@ class Certificate:
     def covers(self, name: str) -> bool:
         """Is it for this name, as `ascii_site` has it?"""
         return any(names.covers(own, name) for own in self.names)
+
+    @property
+    def scale(self) -> float:
+        """Its life as a share of 90 days, if it is short-lived: it is warned of later. Else 1."""
+        length_s = self.not_after_s - self.not_before_s
+        return 1.0 if length_s > _SHORT_S else max(length_s, 0.0) / (90 * 86400)
 
     def untimely(self, now_s: float) -> Reason | None:
         """Return why it is not good now."""

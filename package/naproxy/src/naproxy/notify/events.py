@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,6 +10,8 @@ from typing import Any, Final
 from naproxy.core.reason import Reason, stored_reason, together
 
 CERTIFICATE_DAYS: Final = 14
+_LAST_PART: Final = 14 / 89
+"""Of its life, for one that is good for less than 89 days."""
 METER_S: Final = 900.0
 """A meter that is silent for so long is not only slow."""
 DOOR_S: Final = 20.0
@@ -103,13 +106,15 @@ def _certificates(found: Iterable[Mapping[str, Any]], now_s: float) -> Iterator[
     for each in found:
         name = next(iter(each["names"] or ()), each["id"])
         if each["not_after_s"] is not None:
-            days = int((each["not_after_s"] - now_s) // _DAY_S)
+            left_s = each["not_after_s"] - now_s
+            days = int(left_s // _DAY_S)
+            length_s = each["not_after_s"] - each.get("not_before_s", -math.inf)
             if days < 0:
                 reason = Reason("notify.certificate_ended", name=name)
                 yield Condition(f"certificate_ended:{each['id']}", "certificate", reason)
-            elif days < CERTIFICATE_DAYS:
+            elif left_s < min(CERTIFICATE_DAYS * _DAY_S, length_s * _LAST_PART):
                 reason = Reason("notify.certificate_ends", name=name, days=days)
-                why = stored_reason(each["problem"]) if each["problem"] else None
+                why = stored_reason(each["problem"]) if each.get("problem") else None
                 yield Condition(f"certificate:{each['id']}", "certificate", reason, why)
 
 

@@ -43,6 +43,7 @@ _ONE: Final = {
 }
 _STEP: Final = "settings.https.step_"
 _LIMITED: Final = "https.acme_limited"
+_DAY_S: Final = 86400.0
 
 
 def in_words(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,11 +151,23 @@ def _row(each: Mapping[str, Any], hosts: Mapping[str, str], *, served: bool) -> 
     return {
         **in_words(each),
         "names": [hosts.get(name, name) for name in each["names"]],
-        "level": https.level(each["ends_in_days"]),
+        "level": _level(each),
         "comes": code in certificates.COMING,
         "idle": idle,
         "renewable": each["source"] in ("acme", "server") and not limited and not idle,
     }
+
+
+def _level(each: Mapping[str, Any]) -> str:
+    """Return how urgent a certificate's end is."""
+    days = each["ends_in_days"]
+    if days is None:
+        return ""
+    life_days = (each["not_after_s"] - each["not_before_s"]) / _DAY_S
+    # A short-lived one is renewed in its last days: their fractions count.
+    if life_days < https.USUAL_DAYS:
+        days = (each["not_after_s"] - time.time()) / _DAY_S
+    return https.level(days, life_days)
 
 
 def seen(
