@@ -29,7 +29,7 @@ from naproxy.core.reading import PowerSample
 from naproxy.drivers.metering import patience_s
 from naproxy.lab.measure import experiment
 from naproxy.lab.measure.experiment import Comparison, Figure, Judge, Phase, Run
-from naproxy.lab.measure.source import Asked, Heard, meters_of
+from naproxy.lab.source import Asked, Heard, meters_of
 
 AND: Final = "--and"
 NOT_CONCLUDED: Final = 3

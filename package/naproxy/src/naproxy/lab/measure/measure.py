@@ -25,7 +25,7 @@ from naproxy.drivers import powermodel
 from naproxy.drivers.meter import Fault, Site, model
 from naproxy.drivers.powermodel import Fit, Utilisation
 from naproxy.lab.measure import experimenting
-from naproxy.lab.measure.source import meters_of
+from naproxy.lab.source import meters_of
 
 FIT_S: Final = 600.0
 

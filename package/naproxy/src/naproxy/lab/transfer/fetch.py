@@ -37,6 +37,7 @@ from naproxy.lab.transfer.parts import (
 )
 from naproxy.lab.transfer.power import BOX, SERVER
 from naproxy.lab.transfer.sla import PROBE_S, Algorithm, Reading, Sla, between
+from naproxy.lab.transfer.sweep import Tuning
 from naproxy.lab.transfer.urls import checked
 
 MOST_CHANNELS: Final = 12
@@ -153,13 +154,15 @@ def fetch(
     probe_s: float = PROBE_S,
     top_bytes_s: float | None = None,
     told: Callable[[File], None] | None = None,
+    tuning: Tuning | None = None,
 ) -> Report:
     """Fetch all jobs; blocks until that is done, or `stop` is set.
 
     `energy` is a counter of joules, `modelled()` if there is none. `follow` redirects, to http and
     https only. Sizes that nobody knows are asked for by HEAD. `buffer_bytes` is the system's
     unless it is said, `top_bytes_s` what flexible's share is of, if that is known. `told` hears of
-    each file as it ends.
+    each file as it ends. `tuning` goes before the equations and, with a number of channels, before
+    the algorithm.
 
     Raises nothing for what a job or a server has wrong: that stands in the report.
     """
@@ -168,8 +171,11 @@ def fetch(
         transfer.follow = follow
         transfer.look(most_channels)
         link = Link(bandwidth_bytes_s, transfer.rtt_s, buffer_bytes or window_bytes())
+        tuning = tuning or Tuning()
+        if tuning.concurrency:
+            sla, most_channels = Sla("fixed"), tuning.concurrency
         algorithm = sla.make(link, max(1, most_channels), probe_s=probe_s, top_bytes_s=top_bytes_s)
-        transfer.run(algorithm, link)
+        transfer.run(algorithm, link, tuning)
         return transfer.report
 
 
@@ -422,15 +428,16 @@ class _Transfer:
 
     # The transfer
 
-    def run(self, algorithm: Algorithm, link: Link) -> None:
+    def run(self, algorithm: Algorithm, link: Link, tuning: Tuning) -> None:
         """Fetch, as the algorithm says."""
         report = self.report
         for going in self._waiting:
             going.group = group_of(going.size, link.bdp_bytes)
             self._queues[going.group].append(going)
         load = loads((g.group, g.size) for g in self._waiting)
-        report.pipelining = {g: pipelining(load[g], link) for g in ALL if load[g].files}
-        report.parallelism = {g: parallelism(load[g], link) for g in ALL if load[g].files}
+        there = [group for group in ALL if load[group].files]
+        report.pipelining = {g: tuning.pipelining or pipelining(load[g], link) for g in there}
+        report.parallelism = {g: tuning.parallelism or parallelism(load[g], link) for g in there}
         last = self._now()
         algorithm.begin(last)
         while not self._stop.is_set():

@@ -1,4 +1,4 @@
-"""Where `naproxy measure` has the meters' seconds from: the controller, or the meters themselves.
+"""Where the laboratory has the meters' seconds from: the controller, or the meters themselves.
 
 It asks the controller. Where none runs it opens the meters: a serial port has but one reader.
 """
