@@ -1,4 +1,4 @@
-"""The command `naproxy meter`: our meter on a Raspberry Pi Pico."""
+"""The command `naproxy meter`: our meter on a Raspberry Pi Pico, and two meters compared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from naproxy.api.command import CommandError, above_0, call, socket_option
+from naproxy.api.command import (
+    CommandError,
+    above_0,
+    add_config_option,
+    call,
+    duration,
+    socket_option,
+)
 
 _POLL_S: Final = 0.5
 _KINDS: Final = {
@@ -22,8 +29,9 @@ def add_parser(subparsers: Any) -> None:
     common = socket_option()
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "meter",
-        help="make a Raspberry Pi Pico a meter, update it, calibrate it",
-        description="Look after our meter on a Raspberry Pi Pico that is plugged into the box.",
+        help="make a Raspberry Pi Pico a meter, update it, calibrate it; compare two meters",
+        description="Look after our meter on a Raspberry Pi Pico that is plugged into the box, and"
+        " compare any two meters.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listed = "list the Picos, and what the box has for them"
@@ -50,6 +58,19 @@ def add_parser(subparsers: Any) -> None:
     what = calibrate.add_mutually_exclusive_group(required=True)
     what.add_argument("--zero", action="store_true", help="the server is unplugged from the meter")
     what.add_argument("--load", type=above_0, metavar="WATTS", help="what a steady load draws")
+    compare = actions.add_parser(
+        "compare",
+        help="say how well two meters of the same machine agree",
+        description="Listen to two meters that measure the same machine, and say by how much they"
+        " differ (Bland and Altman). Vary the load meanwhile. Exit status 3: too little was heard.",
+        parents=[common],
+    )
+    compare.add_argument("a", metavar="A", help="a meter")
+    compare.add_argument("b", metavar="B", help="the other one")
+    compare.add_argument(
+        "--seconds", type=duration, metavar="TIME", help="listen so long (default: 10m)"
+    )
+    add_config_option(compare)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,6 +85,10 @@ def run(args: argparse.Namespace) -> int:
             load = {} if args.zero else {"load_w": args.load}
             done = _followed(args.socket, "pico.calibrate", {"meter": args.id, **load})
             print(f"{done['setting']}: {done['before']} before, {done['now']} now")
+        case "compare":
+            from naproxy.lab.measure import compare  # noqa: PLC0415 - the other actions need none
+
+            return compare.run(args)
         case _:
             print("\n".join(describe(call(args.socket, "pico"))))
     return 0
