@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from naproxy.lab.estimate.svg import Line, line_chart, own_ids
+from naproxy.lab.papers.claims import CLOSE, Claim
 from naproxy.lab.papers.numbers import TABLES, caption
 
 T_MAX: Final = (2**16 - 1) * 2**208
@@ -210,24 +211,8 @@ PRICE_KWH: Final = 0.10
 COMMODITY: Final = 2 * MHASH
 SPECIALIST: Final = 2000 * MHASH
 """The two efficiencies of section 6.5."""
-CLOSE: Final = 0.01
-"""A number that is further off than this share does not agree."""
 
 # ------------------------------------------------------------------- printed next to computed
-
-
-class Claim(NamedTuple):
-    """A number of chapter 6 and what it computes to; `note` says what is wrong, if something is."""
-
-    what: str
-    printed: float
-    computed: float
-    note: str = ""
-
-    @property
-    def agrees(self) -> bool:
-        """Is it within a percent?"""
-        return math.isclose(self.printed, self.computed, rel_tol=CLOSE)
 
 
 def claims() -> list[Claim]:
@@ -306,14 +291,12 @@ def profits() -> Iterator[tuple[str, str, float, float]]:
 
 def lines() -> Iterator[str]:
     """Yield printed next to computed, as text."""
-    yield f"{'':<52}{'the thesis':>18}{'computed':>18}"
-    for each in claims():
-        mark = "" if each.agrees else f"  does not agree: {each.note}"
-        yield f"{each.what:<52}{each.printed:>18,.6g}{each.computed:>18,.6g}{mark}"
+    yield f"{'':<58}{'the thesis':>16}{'computed':>16}"
+    yield from (each.line() for each in claims())
     for number, printed in ((1, "2012-11-28"), (2, "2016-06-09")):
         found = halving_day(number)
         mark = "" if found == printed else "  does not agree: block 420,000 came a month later"
-        yield f"{f'halving number {number}':<52}{printed:>18}{found:>18}{mark}"
+        yield f"{f'halving number {number}':<58}{printed:>16}{found:>16}{mark}"
     yield ""
     yield "Which machine's energy costs less than a bitcoin, at 0.10 dollars a kWh:"
     for day, name, cost_, value in profits():

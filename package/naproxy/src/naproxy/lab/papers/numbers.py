@@ -58,12 +58,13 @@ TABLES: Final[Mapping[str, Item]] = {
         ("power", "watts", " W", " J", " s", "draw", "pings", "fall_s", "e_switch"),
     ),
     "4.3": Item(
-        "what became of the requests", ("requests", "rows", "configurations", "statistics")
+        "what became of the requests",
+        ("requests", "rows", "configurations", "statistics", "delay", "shares of the cache"),
     ),
-    "5.1": Item("parameters of the experiments", ("parameters",)),
-    "5.2": Item("processor", ("cpu", "processor")),
+    "5.1": Item("parameters of the experiments", ("parameters", "at scale")),
+    "5.2": Item("processor", ("cpu", "processor", "10,000 requests")),
     "5.3": Item("memory", ("ram", "memory")),
-    "5.4": Item("latency of the disk", ("latency", "ioping")),
+    "5.4": Item("latency of the disk", ("latency", "ioping", "seek")),
     "5.5": Item("sequential reads", ("sequential",)),
     "5.6": Item("sequential writes", ("sequential",)),
     "5.7": Item("random reads and writes", ("random",)),
