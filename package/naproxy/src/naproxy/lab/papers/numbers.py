@@ -27,7 +27,7 @@ FIGURES: Final[Mapping[str, Item]] = {
     "4.6": Item("gaps between requests that are not robots'", ("gaps", "pauses")),
     "4.7": Item("power asleep, waking and awake", ("power",)),
     "4.8": Item("energy of the idealised model over its threshold", ("idealised", "threshold")),
-    "4.9": Item("the same behind the cache", ("idealised", "threshold")),
+    "4.9": Item("energy of the idealised model behind the cache", ("idealised", "threshold")),
     "4.10": Item("energy of the five configurations", ("energy", "five configurations")),
     "4.11": Item("delays of the five configurations", ("delays", "five configurations")),
     "4.12": Item("throughput of a faster proxy", ("performance", "throughput")),
