@@ -17,6 +17,7 @@ from playwright.sync_api import expect
 
 from tests.webui.conftest import OpenPage, WatchedPage
 from tests.webui.looks import clean, open_all
+from tests.webui.people import PASSWORD
 from tests.webui.settings import (
     allow_refusals,
     beside,
@@ -90,6 +91,60 @@ def test_who_leaves_with_something_unsaved_is_asked(page: WatchedPage) -> None:
 
 
 @pytest.mark.long
+def test_hours_that_were_typed_and_not_added_are_saved(page: WatchedPage, stage: Stage) -> None:
+    page.goto("/settings/schedule")
+    card = page.locator('[data-week$=".hours"]')
+    card.get_by_label("From").fill("02:10")
+    expect(page.locator("[data-save-count]")).to_have_text("1 change is not saved yet")
+    card.get_by_label("to", exact=True).fill("02:10")
+    save(page)
+    expect(card.locator(".error")).to_contain_text("two different times")
+    card.get_by_label("to", exact=True).fill("03:40")
+    save(page)
+    saved(page)
+    assert server(stage)["awake"]["hours"] == ["mon-fri 02:10-03:40"]
+    expect(page.locator("[data-save-bar]")).to_be_hidden()
+
+
+def test_a_change_that_the_controller_took_long_for_is_found_to_be_saved(
+    page: WatchedPage, stage: Stage
+) -> None:
+    """The web interface gives up after 10 s; the controller that hung does it all the same."""
+    page.goto("/settings/office")
+    unsure = {"error": "no answer", "where": None}
+
+    def hang(route: Any) -> None:
+        if route.request.method != "PATCH":
+            route.continue_()
+            return
+        route.fetch()
+        route.fulfill(status=504, json=unsure)
+
+    page.watch.allow("504")
+    page.route("**/api/settings", hang)
+    field(page, "office.name").fill("Slow office")
+    save(page)
+    expect(page.locator(".toast")).to_contain_text("looks whether your changes were saved")
+    saved(page)
+    assert config(stage)["office"]["name"] == "Slow office"
+    expect(page.locator("[data-save-bar]")).to_be_hidden()
+
+
+def test_a_session_that_ends_while_somebody_types_loses_nothing(
+    page: WatchedPage, stage: Stage
+) -> None:
+    page.goto("/settings/office")
+    page.watch.allow("401")
+    field(page, "office.name").fill("Typed for long")
+    page.context.clear_cookies()
+    save(page)
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Password").fill(PASSWORD)
+    dialog.get_by_role("button", name="Sign in").click()
+    saved(page)
+    assert config(stage)["office"]["name"] == "Typed for long"
+
+
 def test_another_policy_is_chosen_with_its_own_settings(page: WatchedPage, stage: Stage) -> None:
     page.goto("/settings/sleep")
     page.locator('input[value="timeout"]').check()

@@ -437,3 +437,16 @@ def test_the_office_language_is_for_those_who_chose_none(client: FlaskClient, bo
     assert "Ihr Konto" in client.get("/account", headers={"Accept-Language": "en"}).text
     client.put("/api/account/language", json={"language": "en"})
     assert "Ihr Konto" not in client.get("/account", headers={"Accept-Language": "de"}).text
+
+
+def test_a_page_that_is_open_begins_a_new_session(
+    visitor: FlaskClient, client: FlaskClient
+) -> None:
+    sent = {"headers": {"Accept": "application/json"}}
+    wrong = visitor.post("/login", data={"name": "anna", "password": "not this one"}, **sent)
+    assert (wrong.status_code, visitor.get("/api/box").status_code) == (403, 401)
+    right = visitor.post("/login", data={"name": "anna", "password": PASSWORD}, **sent)
+    assert right.status_code == 200
+    visitor.environ_base["HTTP_X_CSRF_TOKEN"] = right.json["csrf"]
+    answer = visitor.put("/api/account/language", json={"language": "de"})
+    assert answer.status_code == 200

@@ -240,15 +240,27 @@ def cookie_name() -> str:
     return f"__Host-{COOKIE}" if request.is_secure else COOKIE
 
 
-def log_in(user: User, response: Response) -> Response:
-    """Begin a session in this browser, with a new id; one it had before ends."""
+def begin(user: User) -> tuple[Session, str]:
+    """Begin a session in this browser, with a new id; one it had before ends.
+
+    The text is for `with_cookie`.
+    """
     if g.session is not None:
         keys().sessions.end(g.session.id, g.session.user)
-    _, secret = keys().sessions.begin(
+    return keys().sessions.begin(
         user.id, request.remote_addr or "", request.headers.get("User-Agent", "")
     )
+
+
+def with_cookie(response: Response, secret: str) -> Response:
+    """Have the browser keep its session's secret."""
     response.set_cookie(cookie_name(), secret, **_cookie())
     return response
+
+
+def log_in(user: User, response: Response) -> Response:
+    """Begin a session, and return the response with its cookie."""
+    return with_cookie(response, begin(user)[1])
 
 
 def log_out(response: Response) -> Response:

@@ -1,7 +1,8 @@
 """Asking the controller, which changes everything that is changed.
 
 `control().get("/v1/status")` returns its JSON; a refusal is raised as ApiError with the
-controller's own status and words, and a controller that does not answer as 503.
+controller's own status and words, and a controller that does not answer as 503; 504 where it may
+still do what it was asked.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from urllib.parse import urlencode
 
 from flask import current_app
 from naproxy.api.client import NoAnswerError, ask
-from naproxy.api.routes import TIMEOUT_S
+from naproxy.api.routes import READS, TIMEOUT_S
 from naproxy.api.table import ROUTES
 from naproxy.core.reason import Reason, reason_of
 from naproxy.core.words import words
@@ -55,8 +56,12 @@ class Control:
             answer = ask(self.socket, method, target, body, timeout_s=timeout_s)
         except NoAnswerError as error:
             # Nobody who reads a page knows what a socket is.
-            plain = Reason(_PLAIN.get(error.reason.code, error.reason.code), **error.reason.params)
-            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, plain) from None
+            code, status = error.reason.code, HTTPStatus.SERVICE_UNAVAILABLE
+            if code == "api.silent" and method not in READS:
+                # It was sent: a controller that hangs may do it later.
+                code, status = "api.unsure", HTTPStatus.GATEWAY_TIMEOUT
+            plain = Reason(_PLAIN.get(code, code), **error.reason.params)
+            raise ApiError(status, plain) from None
         said = answer.body
         if not isinstance(said, dict):
             strange = "the controller answers something else than it should"

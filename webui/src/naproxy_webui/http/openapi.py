@@ -43,9 +43,10 @@ _REFUSALS: Final = {
     429: "Too often; Retry-After says when again",
     500: "A fault, or the controller's",
     503: "The controller does not answer",
+    504: "The controller has not answered, and may still do it",
     507: "The disk is full",
 }
-_ALWAYS: Final = (400, 401, 403, 413, 421, 429, 500, 503)
+_ALWAYS: Final = (400, 401, 403, 413, 421, 429, 500, 503, 504)
 MOST_NUMBER: Final = 2**31 - 1
 """Of what is in a path: `<int(max=2147483647):number>`."""
 _VARIABLE: Final = re.compile(r"<(?:(\w+)(?:\([^)]*\))?:)?(\w+)>")

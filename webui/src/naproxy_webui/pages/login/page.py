@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 from flask import Response, g, make_response, request
+from naproxy.api.routes import JSON
 from naproxy.api.shapes import boolean, obj
 
 from naproxy_webui.auth import guard
@@ -34,13 +35,22 @@ def page() -> Response:
 @blueprint.post("/login")
 @access(open=True)
 def log_in() -> Response:
-    """Begin a session, or say why not."""
+    """Begin a session, or say why not.
+
+    A page that is open, whose session has ended, asks for JSON: `csrf` is what its changes carry
+    from now on.
+    """
     name, goal = request.form.get("name", ""), destination(request.form.get("next", ""))
+    on_page = request.accept_mimetypes.best == JSON
     try:
         user = guard.check_password(name, request.form.get("password", ""))
     except ApiError as refused:
+        if on_page:
+            raise
         return _form(goal, name, refused)
-    return guard.log_in(user, guard.redirect_to(goal))
+    session, secret = guard.begin(user)
+    made = json_response({"csrf": session.csrf}) if on_page else guard.redirect_to(goal)
+    return guard.with_cookie(made, secret)
 
 
 @route(blueprint, "POST", "/api/logout", answer=obj(ok=boolean()), role="viewer", scope="session")

@@ -355,6 +355,16 @@ function target(path, query) {
 	return known.length ? `${path}?${new URLSearchParams(words)}` : path;
 }
 
+/** Somebody has typed on this page: it is not left by itself. */
+let typed = false;
+addEventListener(
+	"input",
+	() => {
+		typed = true;
+	},
+	{ capture: true },
+);
+
 /** @param {string} method @param {string} path @param {Options} options @returns {Promise<any>} */
 async function call(method, path, { query, body, timeout_ms = TIMEOUT_MS } = {}) {
 	/** @type {Record<string, string>} */
@@ -377,9 +387,30 @@ async function call(method, path, { query, body, timeout_ms = TIMEOUT_MS } = {})
 		throw new ApiError(0, { error: t("kit.no_answer") });
 	}
 	if (answer.status === 401 && location.pathname !== "/login") {
+		if (typed && document.body.dataset.user) {
+			const { signedIn } = await import("./session.js");
+			await signedIn();
+			return call(method, path, { query, body, timeout_ms });
+		}
 		location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
 	}
 	return unpacked(answer, read);
+}
+
+/**
+ * Sign in without leaving the page. @param {Record<string, string>} form @returns {Promise<Loose>}
+ */
+export async function logIn(form) {
+	const answer = await fetch("/login", {
+		method: "POST",
+		headers: { Accept: "application/json" },
+		body: new URLSearchParams(form),
+		credentials: "same-origin",
+		signal: AbortSignal.timeout(TIMEOUT_MS),
+	}).catch(() => {
+		throw new ApiError(0, { error: t("kit.no_answer") });
+	});
+	return unpacked(answer, await answer.text());
 }
 
 /** @param {Response} answer @param {string} read */

@@ -4,6 +4,8 @@ import { all, ApiError, h, one, refusal, t } from "./core.js";
 import { refused, toast } from "./dialog.js";
 
 let next = 0;
+/** Something that takes longer says so: a turning circle alone looks as if nothing happened. */
+const SLOW_MS = 1500;
 
 /**
  * A field of a form, or its radio buttons, by name.
@@ -176,9 +178,16 @@ export function clearErrors(form) {
 export async function busy(button, work) {
 	if (button?.getAttribute("aria-busy") === "true") return undefined;
 	button?.setAttribute("aria-busy", "true");
+	const words = h("span.hint", { role: "status" });
+	const timer = setTimeout(() => {
+		button?.after(words);
+		words.textContent = t("kit.saving.slow");
+	}, SLOW_MS);
 	try {
 		return await work();
 	} finally {
+		clearTimeout(timer);
+		words.remove();
 		button?.removeAttribute("aria-busy");
 	}
 }

@@ -1,10 +1,11 @@
 // Certificates that the box gets by itself: tried, asked for, and followed until they are there.
 
-import { ApiError, all, fill, get, h, notice, one, patch, refusal, t } from "./core.js";
+import { ApiError, all, fill, get, h, notice, one, refusal, t } from "./core.js";
 import { freeId } from "./certificate.js";
 import { clearErrors, field } from "./form.js";
 import { when } from "./format.js";
 import { follow } from "./jobs.js";
+import { saveSettings } from "./saving.js";
 
 /** @param {string} id */
 const renewal = (id) => `/api/certificates/${encodeURIComponent(id)}/renew`;
@@ -72,7 +73,7 @@ async function wanted(form) {
 /** Write changes of the settings, whatever was changed meanwhile. @param {Change[]} changes */
 async function write(changes) {
 	const { version } = await get("/api/settings");
-	const said = await patch("/api/settings", { changes, version });
+	const said = await saveSettings(changes, version);
 	for (const each of all("[data-version]")) each.dataset.version = said.version;
 }
 

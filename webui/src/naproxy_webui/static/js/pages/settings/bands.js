@@ -4,7 +4,7 @@ import { button, fill, h, icon, one, t } from "../../kit/core.js";
 import { decimal } from "../../kit/form.js";
 import { money } from "../../kit/format.js";
 import { daysAsText, hoursInWords, read } from "./hours.js";
-import { times } from "./times.js";
+import { pending, times } from "./times.js";
 import { linesOf, put } from "./values.js";
 
 /** A line in words; one that cannot be read stays as it is. @param {string} line */
@@ -56,19 +56,21 @@ function adder(text) {
 	const take = () => {
 		const on = days();
 		const complete = on.length && from.value && to.value && price.value.trim();
+		problem.textContent = complete ? "" : t("settings.band_incomplete");
 		if (!complete) {
 			(price.value.trim() ? from : price).focus();
-			return;
+			return false;
 		}
 		// Midnight at the end of a day is written so.
 		const end = to.value === "00:00" ? "24:00" : to.value;
 		const line = `${daysAsText(on)} ${from.value}-${end} ${decimal(price.value)}`;
 		put(text, [...linesOf(text.value), line]);
 		price.value = "";
+		return true;
 	};
-	const add = button(".small", [icon("plus"), t("settings.band_add")], take);
-	// Who has typed hours and forgets to add them means them.
-	const sent = () => price.value.trim() && take();
-	text.closest("form")?.addEventListener("submit", sent, { capture: true });
-	return h("div.week-add", parts, add);
+	const place = h("div.week-add", parts);
+	const problem = h("p.error", { role: "alert" });
+	place.append(button(".small", [icon("plus"), t("settings.band_add")], pending(place, take)));
+	place.append(problem);
+	return place;
 }

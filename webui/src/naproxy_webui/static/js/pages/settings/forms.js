@@ -1,9 +1,10 @@
 // Forms over the settings: what changed is counted, saved together, refused beside its field.
 
-import { all, ApiError, one, patch, put, t } from "../../kit/core.js";
+import { all, ApiError, one, put, t } from "../../kit/core.js";
 import { confirm, toast } from "../../kit/dialog.js";
 import { date } from "../../kit/format.js";
 import { clearErrors, onPress, onSend, showErrors } from "../../kit/form.js";
+import { saveSettings } from "../../kit/saving.js";
 import {
 	changesOf,
 	chosen,
@@ -15,7 +16,7 @@ import {
 } from "./values.js";
 
 const SAVED = "naproxy-settings-saved";
-/** @type {{ leaving: boolean, dirty: boolean }[]} */
+/** @type {{ form: HTMLFormElement, adds: boolean, leaving: boolean, dirty: boolean }[]} */
 const forms = [];
 
 /** Say what was saved before the page was loaded anew. */
@@ -69,9 +70,19 @@ export function mendForm(form) {
 	onSend(form, save, (error) => refuse(form, error));
 }
 
-/** @param {HTMLElement} form @param {Change[]} changes */
-export const send = (form, changes) =>
-	patch("/api/settings", { changes, version: form.dataset.version });
+/**
+ * Have changes saved. Null: not yet, because something else on the page is not added yet.
+ * @param {HTMLElement} form @param {Change[]} changes
+ */
+export async function send(form, changes) {
+	const other = forms.find((each) => each.adds && each.dirty && each.form !== form);
+	if (other) {
+		toast(t("settings.add_first"), "warn");
+		one("input, select", other.form)?.focus();
+		return null;
+	}
+	return saveSettings(changes, form.dataset.version ?? "");
+}
 
 /** @param {HTMLFormElement} form */
 function choices(form) {
@@ -92,24 +103,29 @@ function choices(form) {
 
 /** A form whose fields are settings that there are. @param {HTMLFormElement} form */
 export function settingsForm(form) {
-	const state = { leaving: false, dirty: false };
+	const state = { form, adds: false, leaving: false, dirty: false };
 	const bar = one("[data-save-bar]", form);
 	const count = one("[data-save-count]", form);
 	forms.push(state);
 	form.noValidate = true;
 	choices(form);
 	const look = () => {
-		const { length } = changesOf(form);
+		const length = changesOf(form).length + all("[data-pending]", form).length;
 		state.dirty = length > 0;
 		bar.hidden = !length;
 		count.textContent = length ? t("settings.unsaved", { count: length }) : "";
 	};
-	for (const kind of ["input", "change"]) form.addEventListener(kind, look);
+	for (const kind of ["input", "change", "naproxy:pending"]) form.addEventListener(kind, look);
 	one("[data-discard]", bar).addEventListener("click", () => again(t("settings.discarded")));
 	const save = async () => {
+		// Whoever has typed hours and forgot to add them means them.
+		for (const each of all("[data-pending]", form))
+			each.dispatchEvent(new Event("naproxy:add"));
+		if (one("[data-pending]", form)) return;
 		const changes = changesOf(form);
 		if (!changes.length) return;
 		const answer = await send(form, changes);
+		if (!answer) return;
 		clearErrors(form);
 		saved(form, changes, answer);
 		look();
@@ -159,12 +175,20 @@ export function lockForViewers() {
  */
 export function addForm(form) {
 	const name = form.dataset.add ?? "";
+	const state = { form, adds: true, leaving: false, dirty: false };
+	forms.push(state);
 	form.noValidate = true;
+	form.addEventListener("input", () => {
+		state.dirty = fieldsOf(form).some(
+			(field) => field.value && field.matches("input, textarea"),
+		);
+	});
 	choices(form);
 	const add = async () => {
 		const value = wholeSection(form, `${name}.+`);
 		if (value.server === "") delete value.server;
-		await send(form, [{ op: "add", where: name, value }]);
+		const answer = await send(form, [{ op: "add", where: name, value }]);
+		if (!answer) return;
 		const place = name === "server" ? `?server=${encodeURIComponent(value.id)}` : location.href;
 		again(t("settings.added"), place);
 	};
@@ -186,7 +210,7 @@ export function removeButtons() {
 				danger: true,
 			});
 			if (!sure) return;
-			await send(owner, [{ op: "remove", where }]);
+			if (!(await send(owner, [{ op: "remove", where }]))) return;
 			again(t("settings.removed"), button.dataset.then ?? location.href);
 		});
 	}
@@ -194,7 +218,8 @@ export function removeButtons() {
 		onPress(button, async () => {
 			const form = /** @type {HTMLFormElement} */ (button.closest("form"));
 			const where = button.dataset.addWay ?? "";
-			await send(form, [{ op: "add", where, value: { driver: "udp" } }]);
+			const value = { driver: "udp" };
+			if (!(await send(form, [{ op: "add", where, value }]))) return;
 			again(t("settings.added"));
 		});
 	}

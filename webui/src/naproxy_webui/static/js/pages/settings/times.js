@@ -5,6 +5,28 @@ import { weekday } from "../../kit/format.js";
 import { DAYS } from "./hours.js";
 
 /**
+ * Fields that are no settings themselves, such as hours to be added: what is typed there is pending
+ * until it is added. Saving the form adds it first.
+ * @param {HTMLElement} place @param {() => boolean} add whether it could be added
+ */
+export function pending(place, add) {
+	/** @param {boolean} is */
+	const mark = (is) => {
+		place.toggleAttribute("data-pending", is);
+		place.dispatchEvent(new Event("naproxy:pending", { bubbles: true }));
+	};
+	for (const kind of ["input", "change"])
+		place.addEventListener(kind, (event) => {
+			event.stopPropagation();
+			mark(true);
+		});
+	place.addEventListener("naproxy:add", () => {
+		if (add()) mark(false);
+	});
+	return () => place.dispatchEvent(new Event("naproxy:add"));
+}
+
+/**
  * The fields, as `parts` of a page; `more` stands beside them. `days()` are those that are ticked.
  * @param {string} id @param {{ ticked: number, from: string, to: string }} first what they have
  * in the beginning: so many days from Monday on
@@ -32,8 +54,6 @@ export function times(id, { ticked, from, to }, ...more) {
 			more,
 		),
 	];
-	// Not settings themselves: they count as no change.
-	for (const part of parts) part.addEventListener("input", (event) => event.stopPropagation());
 	return {
 		parts,
 		from: begin,

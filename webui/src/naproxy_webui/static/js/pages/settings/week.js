@@ -4,7 +4,7 @@ import { announce } from "../../kit/dialog.js";
 import { along, ApiError, button, get, h, icon, one, refusal, t } from "../../kit/core.js";
 import { weekday } from "../../kit/format.js";
 import { asLines, clock, DAYS, hoursInWords, painted, perDay, readLines } from "./hours.js";
-import { times } from "./times.js";
+import { pending, times } from "./times.js";
 import { linesOf, put } from "./values.js";
 
 const HOURS = [...Array(24).keys()];
@@ -219,19 +219,28 @@ function proposal(place, text) {
 /** Exact times: days, from, to. @param {HTMLElement} card @param {Field} text */
 function adder(card, text) {
 	const { parts, from, to, days } = times(text.id, { ticked: 5, from: "08:00", to: "18:00" });
-	const add = button(".small", [icon("plus"), t("settings.week.add")], () => {
+	const take = () => {
 		const { spans } = readLines(linesOf(text.value));
 		const on = days();
-		if (!on.length || !from.value || !to.value || from.value === to.value) return;
+		const complete = on.length && from.value && to.value && from.value !== to.value;
+		problem.textContent = complete ? "" : t("settings.week.incomplete");
+		if (!complete) {
+			(from.value ? to : from).focus();
+			return false;
+		}
 		const [begin, end] = [from.value, to.value].map(
 			(each) => Number(each.slice(0, 2)) * 60 + Number(each.slice(3)),
 		);
 		const added = { days: on, date: null, begin, end: end > begin ? end : end + 1440 };
 		const dates = linesOf(text.value).filter((line) => /^\d{4}-/.test(line));
 		put(text, asLines(perDay([...spans.filter((each) => !each.date), added]), dates));
-	});
+		return true;
+	};
+	const place = one("[data-week-add]", card);
+	const problem = h("p.error", { role: "alert" });
+	const add = button(".small", [icon("plus"), t("settings.week.add")], pending(place, take));
 	const clear = button(".small.quiet", [icon("trash-2"), t("settings.week.clear")], () =>
 		put(text, []),
 	);
-	one("[data-week-add]", card).append(...parts, add, clear);
+	place.append(...parts, add, clear, problem);
 }

@@ -1,0 +1,46 @@
+// A session that ended while somebody typed: they sign in on the page, and what they typed stays.
+
+import { ApiError, h, logIn, one, t } from "./core.js";
+import { open } from "./dialog.js";
+import { onSubmit } from "./form.js";
+
+/** @type {Promise<void> | null} */
+let asking = null;
+
+/** Resolves once the same person has signed in again; whoever does not is led to the login. */
+export function signedIn() {
+	asking ??= ask().finally(() => {
+		asking = null;
+	});
+	return asking;
+}
+
+async function ask() {
+	const name = document.body.dataset.user ?? "";
+	const password = h("input.input", {
+		type: "password",
+		id: "again-password",
+		name: "password",
+		autocomplete: "current-password",
+		required: true,
+		autofocus: true,
+	});
+	const form = h(
+		"form.dialog",
+		h("h2", { id: "again-title" }, t("kit.session.title")),
+		h("p", t("kit.session.words", { name })),
+		h("div.field", h("label", { for: password.id }, t("kit.session.password")), password),
+		h("footer", h("button.button.primary", t("kit.session.submit"))),
+	);
+	const dialog = h("dialog", { "aria-labelledby": "again-title" }, form);
+	onSubmit(
+		form,
+		() => logIn({ name, password: password.value }),
+		({ csrf }) => {
+			/** @type {HTMLMetaElement} */ (one('meta[name="csrf-token"]')).content = csrf;
+			dialog.close("yes");
+		},
+	);
+	if ((await open(dialog, { once: true })) === "yes") return;
+	throw new ApiError(401, { error: t("kit.session.ended") });
+}
