@@ -16,6 +16,7 @@ from tests.webui.stage import Stage
 SUMMER_ENDS_S = 1792886400.0
 """2026-10-25 00:00 UTC, 02:00 in Zurich: at 03:00 there it is 02:00 again."""
 HOUR_S = 3600
+VALUES = "../pages/settings/values"
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +134,25 @@ def test_figures_in_words_and_numbers_as_people_type_them(kit: Any) -> None:
         ("form", "decimal('1 000')", 1000),
         ("form", "decimal('-3,5')", -3.5),
         ("form", "decimal('abc')", "abc"),
+        ("form", "decimal('eth0')", "eth0"),
+        ("form", "decimal('0,31 €')", 0.31),
+        ("form", "decimal('€0.31')", 0.31),
+        ("form", "decimal('CHF 0.31')", 0.31),
+        ("form", "decimal('0.31 EUR/kWh')", 0.31),
+        ("form", "decimal('31 ct/kWh')", 0.31),
+        ("form", "decimal('31,5 Cent pro kWh')", 0.315),
+        ("form", "decimal('1.000,50')", 1000.5),
+        ("form", "decimal('1,000.50 $')", 1000.5),
+        ("form", 'decimal("1\'000")', 1000),
+        ("form", "measured('380 g', 'grams')", 380),
+        (VALUES, "dates('24.12.2026')", "2026-12-24"),
+        (VALUES, "dates('24. 12. 2026 - 1.1.2027')", "2026-12-24..2027-01-01"),
+        (VALUES, "dates('24/12/2026')", "2026-12-24"),
+        (VALUES, "dates('24 Dec 2026 to 2 January 2027')", "2026-12-24..2027-01-02"),
+        (VALUES, "dates('2026-12-24..2026-12-26')", "2026-12-24..2026-12-26"),
+        (VALUES, "dates('when we like')", "when we like"),
+        (VALUES, "shortName('Web Server 1')", "web-server-1"),
+        (VALUES, "shortName('Büro_Café')", "buero-cafe"),
         ("form", "decimal('')", ""),
     ):
         assert kit(module, call) == expected, call

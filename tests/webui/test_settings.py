@@ -34,6 +34,7 @@ from tests.webui.stage import Stage
 from tests.webui.story import Story
 
 pytestmark = pytest.mark.usefixtures("as_it_was")
+BACKUP_PASSWORD = "a sentence for the backup"
 
 
 def test_a_value_is_refused_beside_its_field_then_accepted_and_in_force(
@@ -474,13 +475,17 @@ def test_a_part_of_the_website_is_refused_a_rule_that_says_nothing_then_has_one(
 
 
 def test_a_backup_is_made_and_restored(page: WatchedPage, stage: Stage, tmp_path: Path) -> None:
-    page.watch.allow(r"status of (503|502)")
+    page.watch.allow(r"status of (503|502|422)")
     page.goto("/settings/backup")
     with page.expect_download() as began:
         page.locator("form[data-make] button[type=submit]").click()
-    file = tmp_path / "backup.tar.gz"
+        expect(page.locator("#backup-password")).to_have_attribute("aria-invalid", "true")
+        page.locator("#backup-password").fill(BACKUP_PASSWORD)
+        page.locator("form[data-make] button[type=submit]").click()
+    file = tmp_path / "backup.enc"
     began.value.save_as(file)
-    assert began.value.suggested_filename.startswith("naproxy-backup-")
+    assert re.fullmatch(r"naproxy-backup-.*\.tar\.gz\.enc", began.value.suggested_filename)
+    assert b"Example office" not in file.read_bytes()
     before = config(stage)
     after = stage.config_file.read_text().replace("Example office", "Changed since")
     stage.api("PUT", "/v1/config", after.encode())
@@ -488,9 +493,11 @@ def test_a_backup_is_made_and_restored(page: WatchedPage, stage: Stage, tmp_path
         story.to("Settings", "Backup")
         story.take(page.locator("#restore-file"), file)
         story.click(page.locator("form[data-restore] button[type=submit]"))
+        story.fill(page.locator("#restore-password"), BACKUP_PASSWORD)
+        story.click(page.locator("form[data-restore] button[type=submit]"))
         found = page.locator("[data-restore-found]")
         expect(found).to_contain_text("web")
-        expect(found.locator('[name="restore-secrets"]')).to_be_disabled()
+        expect(found.locator('[name="restore-secrets"]')).to_be_enabled()
         with story.aside():
             clean(page)
         story.click(found.get_by_role("button", name="Restore now"))

@@ -56,11 +56,15 @@ driver = "ssh"
 check_mac = false
 asleep_interval_s = 60
 [server.promise]
-fraction = 0.05
+fraction = 0.04
 [server.policy]
 name = "teacher"
 """
-"""The office: one delayed request in twenty, and a rule that learns. Probes are rare."""
+"""The office: one delayed request in 25, and a rule that learns. Probes are rare.
+
+The pages that show it promise one in twenty: a demonstration that greets with a broken promise
+teaches nothing.
+"""
 
 _NO_INTERFACE = "none"
 _SETTLE_S = 30.0

@@ -301,6 +301,24 @@ GOOD_DIGEST = "scrypt$16384$8$5$" + "A" * 22 + "==$" + "B" * 86 + "=="
 ANNA = {"name": "anna", "role": "admin", "password": GOOD_DIGEST, "language": None}
 
 
+def test_an_encrypted_backup_comes_back_with_its_password_only(
+    client: FlaskClient, box: Box
+) -> None:
+    asked = {"history": True, "secrets": True, "password": "a sentence for it"}
+    assert client.post("/api/box/backup", json={**asked, "password": "short"}).status_code == 400
+    made = client.post("/api/box/backup", json=asked)
+    assert made.json["name"].endswith(".tar.gz.enc")
+    data = client.get("/api/box/backup/file").data
+    assert SECRET.encode() not in data
+    sent = {"data": data, "headers": {"Content-Type": "application/octet-stream"}}
+    assert client.put("/api/box/restore/part?offset=0", **sent).status_code == 200
+    for password in ({}, {"password": "another sentence"}):
+        refused = client.post("/api/box/restore/check", json=password)
+        assert (refused.status_code, refused.json["where"]) == (422, "password"), refused.text
+    found = client.post("/api/box/restore/check", json={"password": asked["password"]})
+    assert (found.status_code, found.json["secrets"]) == (200, True), found.text
+
+
 def test_bad_users_of_a_backup_leave_those_there_are(client: FlaskClient, keys: Any) -> None:
     for rows in (
         [],
@@ -402,3 +420,37 @@ def test_settings_that_are_not_used_can_be_mended(refused: Box, client: FlaskCli
     assert 'href="/settings/refused"' not in page(client, "sleep")
     assert "<textarea" not in page(client, "refused")
     assert told(client.get("/api/box"))["settings_refused"] is None
+
+
+def test_a_price_in_cents_is_questioned(client: FlaskClient, box: Box) -> None:
+    for where, value, refused in (
+        ("office.price_per_kwh", 31, True),
+        ("office.price_per_kwh", 0.31, False),
+        ("tariff", {"since": "2026-01-01", "price_per_kwh": 31.5}, True),
+        (
+            "tariff",
+            {
+                "since": "2026-01-01",
+                "price_per_kwh": 0.3,
+                "bands": ["mon-sun 22:00-06:00 24"],
+            },
+            True,
+        ),
+    ):
+        version = client.get("/api/settings").json["version"]
+        change = {"op": "add" if where == "tariff" else "set", "where": where, "value": value}
+        answer = client.patch("/api/settings", json={"changes": [change], "version": version})
+        assert answer.status_code == (422 if refused else 200), (where, value)
+        if refused:
+            assert "did you mean 0." in answer.json["error"], value
+    version = client.get("/api/settings").json["version"]
+    forints = [
+        {"op": "set", "where": "office.currency", "value": "HUF"},
+        {"op": "set", "where": "office.price_per_kwh", "value": 70},
+    ]
+    answer = client.patch("/api/settings", json={"changes": forints, "version": version})
+    assert answer.status_code == 200
+    version = client.get("/api/settings").json["version"]
+    euros = {"op": "set", "where": "office.currency", "value": "EUR"}
+    answer = client.patch("/api/settings", json={"changes": [euros], "version": version})
+    assert answer.status_code == 422

@@ -165,3 +165,15 @@ def test_what_a_strange_backup_brought_dismisses_nothing(tmp_path: Path, kept: A
     lines = handlers["checklist"]()["lines"]
     assert not any(each["dismissed"] for each in lines)
     assert not next(each for each in lines if each["name"] == "backup")["done"]
+
+
+def test_a_backup_that_cannot_restore_a_box_or_is_old_is_still_to_do() -> None:
+    for more, done, code in (
+        ({}, True, "overview.backup"),
+        ({"backup_complete": False}, False, "overview.backup_without_keys"),
+        ({"now_s": 1e9 + 80 * 86400}, True, "overview.backup"),
+        ({"now_s": 1e9 + 100 * 86400}, False, "overview.backup_old"),
+    ):
+        lines = checklist(facts(ONE, servers=[status()], **more))
+        [line] = [each for each in lines if each.name == "backup"]
+        assert (line.done, line.how.code) == (done, code), more

@@ -20,6 +20,8 @@ from naproxy.history.write.journal import Journal
 
 LINES: Final = ("proof", "visitors", "https", "price", "meter", "backup", "notify")
 VISITORS_DAYS: Final = 7
+OLD_S: Final = 90 * 86400.0
+"""A backup that was downloaded so long ago lacks what changed since: a new one is asked for."""
 BACKUP: Final = "backup"
 """Where it is kept when a backup was fetched last."""
 _DISMISSED: Final = "checklist"
@@ -61,6 +63,9 @@ class Facts:
     """Requests of people and programs to each server in the last `VISITORS_DAYS`."""
     backup_s: float | None
     """When a backup was fetched last."""
+    backup_complete: bool = True
+    """Whether that one has passwords and keys: without them it restores no box."""
+    now_s: float = 0.0
     dismissed: frozenset[str] = frozenset()
 
 
@@ -144,6 +149,10 @@ def _meter(facts: Facts) -> Line:
 def _backup(facts: Facts) -> Line:
     if facts.backup_s is None:
         return _to_do("backup", Reason("overview.no_backup"))
+    if not facts.backup_complete:
+        return _to_do("backup", Reason("overview.backup_without_keys"))
+    if facts.now_s - facts.backup_s > OLD_S:
+        return _to_do("backup", Reason("overview.backup_old", fetched_at_s=facts.backup_s))
     return Line("backup", True, Reason("overview.backup", fetched_at_s=facts.backup_s))
 
 
@@ -179,6 +188,7 @@ class Checklist:
 
     def _told(self) -> dict[str, Any]:
         said, since_s = self._look(), self._now() - VISITORS_DAYS * 86400
+        backup = self._journal.saved(BACKUP)
         facts = Facts(
             config=self._current(),
             servers=said["servers"],
@@ -186,7 +196,9 @@ class Checklist:
             people={
                 each["id"]: self._journal.people(each["id"], since_s) for each in said["servers"]
             },
-            backup_s=_moment(self._journal.saved(BACKUP).get("fetched_s")),
+            backup_s=_moment(backup.get("fetched_s")),
+            backup_complete=backup.get("complete") is True,
+            now_s=self._now(),
             dismissed=frozenset(self._dismissed()),
         )
         return {"lines": [line.plain() for line in checklist(facts)]}

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from http import HTTPStatus
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from naproxy.api.calls import ApiError, Handlers, told
 from naproxy.config import edit as configedit
@@ -17,9 +17,14 @@ from naproxy.config.document import Config
 from naproxy.config.in_force import InForce
 from naproxy.config.shown import mended, shown
 from naproxy.core.reason import Reason, WrongError
-from naproxy.core.schema import ConfigError
+from naproxy.core.schema import ConfigError, Problem
 
 T = TypeVar("T")
+
+_LARGE_UNITS: Final = ("AUD", "CAD", "CHF", "EUR", "GBP", "NZD", "SGD", "USD")
+"""Currencies in which a kilowatt-hour costs a part of one unit."""
+_MOST_PRICE: Final = 3.0
+"""In these, three times the highest price that any household pays."""
 
 
 def handlers(in_force: InForce) -> Handlers:
@@ -71,6 +76,7 @@ async def change(in_force: InForce, changes: list[configedit.Change], version: s
     in_force.coming.update(secrets)
     try:
         new = _checked(lambda: in_force.checked(written, changes))
+        _plausible(changes, new.config.office.currency, new.config.office.price_per_kwh)
         _checked(lambda: kept.check(new.config, secrets))
         if secrets:
             await _keep(in_force, secrets)
@@ -82,6 +88,27 @@ async def change(in_force: InForce, changes: list[configedit.Change], version: s
     finally:
         in_force.coming.difference_update(secrets)
     in_force.sweep()
+
+
+def _plausible(changes: list[configedit.Change], currency: str, office_price: float) -> None:
+    """Refuse a price of 31 euros per kilowatt-hour: somebody has typed cents. ApiError."""
+    if currency not in _LARGE_UNITS:
+        return
+    for each in changes:
+        section = each.value if isinstance(each.value, dict) else {}
+        of_bands = each.value if each.where.endswith(".bands") else section.get("bands")
+        prices: list[Any] = [str(line).rpartition(" ")[2] for line in of_bands or ()]
+        if each.where.endswith("price_per_kwh"):
+            prices.append(each.value)
+        elif each.where == "office.currency":
+            prices.append(office_price)
+        prices.append(section.get("price_per_kwh"))
+        for price in prices:
+            with contextlib.suppress(TypeError, ValueError):
+                if float(price) > _MOST_PRICE:
+                    likely = round(float(price) / 100, 4)
+                    why = Reason("config.price_of_cents", currency=currency, likely=likely)
+                    raise _wrong(ConfigError([Problem(each.where, why, float(price))]))
 
 
 async def _keep(in_force: InForce, secrets: dict[str, str]) -> None:

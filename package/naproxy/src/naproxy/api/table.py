@@ -127,6 +127,7 @@ _UPDATE_JOB: Final = obj(
 _UPDATE: Final = obj(
     {
         "supported": boolean(),
+        "command": string(description="with which packages are updated; empty: not known"),
         "problem": nullable(string(description="why nothing is known of the slots, in words")),
         "problem_reason": nullable(_REASON),
         "board": string(),
@@ -784,7 +785,14 @@ _BOX: Final = {
         "POST /backup",
         "Make a backup; `secrets` are passwords, keys and users",
         _FULL,
-        body=_may({"history": _FLAG, "secrets": _FLAG, "users": array({})}),
+        body=_may(
+            {
+                "history": _FLAG,
+                "secrets": _FLAG,
+                "users": array({}),
+                "password": string(minLength=8, maxLength=200, description="encrypts the file"),
+            }
+        ),
         answer=_MADE,
         access=_PEOPLE,
         secret=True,
@@ -819,6 +827,7 @@ _BOX: Final = {
     "box.restore.check": _box(
         "POST /restore/check",
         "What is in the backup that was sent; nothing changes",
+        body=_may({"password": string(maxLength=200, description="of an encrypted one")}),
         access=_PEOPLE,
         secret=True,
     ),

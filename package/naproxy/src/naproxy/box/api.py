@@ -34,6 +34,7 @@ SYSTEM_LOG: Final = Path("/var/log/messages")
 _LINES: Final = 200
 _WORK_S: Final = 110.0
 _VARNISH_S: Final = 10.0
+_OF_PASSWORD: Final = ("backup.needs_password", "backup.wrong_password")
 _OUT: Final = {"backup": "backup.tar.gz", "diagnostics": "diagnostics.tar.gz"}
 _UPLOAD: Final = "upload.tar.gz"
 _REQUEST: Final = "request.json"
@@ -57,8 +58,8 @@ class Host(Protocol):
     def restart(self) -> None:
         """Begin anew, as soon as the answer is out."""
 
-    def backup_fetched(self) -> None:
-        """Remember that somebody has a backup as of now."""
+    def backup_fetched(self, *, complete: bool) -> None:
+        """Remember that somebody has a backup as of now; `complete`: with passwords and keys."""
 
     def clock_changed(self) -> None:
         """Take note that the box has another time zone now."""
@@ -74,6 +75,8 @@ class Operations:
         self._does = does or Machine()
         self.own = Own(host.here, self._does)
         self._busy = asyncio.Lock()
+        self._complete = False
+        """Whether the backup that was made last has passwords and keys."""
 
     def handlers(self) -> Handlers:
         """Return who answers which route."""
@@ -203,7 +206,12 @@ class Operations:
     # Backup, restore, diagnostics
 
     async def _backup(
-        self, *, history: bool = False, secrets: bool = False, users: Sequence[Any] = ()
+        self,
+        *,
+        history: bool = False,
+        secrets: bool = False,
+        users: Sequence[Any] = (),
+        password: str = "",
     ) -> dict[str, Any]:
         wanted = {
             "history": history,
@@ -216,10 +224,13 @@ class Operations:
         self._host.save()
         file = Path(self._host.here.data_dir) / "history.db"
         # A copy that is whole, and the backup made of it.
-        self._need_room(2 * file.stat().st_size if history else 0)
+        copies = 3 if password else 2
+        self._need_room(copies * file.stat().st_size if history else 0)
         out = str(self._path(_OUT["backup"]))
-        done = await self._work({"do": "backup", "out": out, "wanted": wanted})
-        return {**done, "name": self._called("backup")}
+        asked = {"do": "backup", "out": out, "wanted": wanted, "password": password}
+        done = await self._work(asked)
+        self._complete = secrets
+        return {**done, "name": self._called("backup") + (".enc" if password else "")}
 
     async def _diagnostics(self) -> dict[str, Any]:
         from naproxy.box import diagnostics  # noqa: PLC0415 - and tarfile, which few ever need
@@ -233,13 +244,15 @@ class Operations:
         files.write(self._path(_OUT["diagnostics"]), data, 0o600)
         return {"bytes": len(data), "name": self._called("diagnostics")}
 
-    async def _check(self) -> dict[str, Any]:
+    async def _check(self, password: str = "") -> dict[str, Any]:
         upload = self._upload()
         try:
-            return await self._work({"do": "check", "source": str(upload)})
+            return await self._work({"do": "check", "source": str(upload), "password": password})
         except ApiError as error:
+            if error.body["where"] == "password":
+                raise  # the file is kept: somebody types the password once more
             if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
-                upload.unlink()
+                upload.unlink(missing_ok=True)
             raise
 
     async def _restore(self, *, history: bool = False, secrets: bool = False) -> dict[str, Any]:
@@ -284,7 +297,9 @@ class Operations:
             failed = Reason("backup.failed", detail=said)
             raise ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, failed) from None
         if done.code != 0:
-            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, reason_of(answer), "file")
+            why = reason_of(answer)
+            where = "password" if why.code in _OF_PASSWORD else "file"
+            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, why, where)
         return answer
 
     def _need_room(self, size: int) -> None:
@@ -304,7 +319,7 @@ class Operations:
         if offset + len(data) >= size:
             self._path(name).unlink()
             if name == _OUT["backup"]:
-                self._host.backup_fetched()
+                self._host.backup_fetched(complete=self._complete)
         return {"data": base64.b64encode(data).decode(), "bytes": size}
 
     def _take_part(self, offset: int, body: bytes) -> dict[str, Any]:

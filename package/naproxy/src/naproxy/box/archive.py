@@ -9,7 +9,8 @@
     edge/acme/ISSUER.pem  keys of the accounts with who issues certificates (secrets)
     history.db            the history, if it was asked for
 
-Not encrypted. Everything read is bounded and checked before anything is changed.
+Not encrypted: `sealed.py` is around it where a password was given. Everything read is bounded and
+checked before anything is changed.
 """
 
 from __future__ import annotations

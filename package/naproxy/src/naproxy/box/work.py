@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from naproxy.box import archive, restore
+from naproxy.box import archive, restore, sealed
 from naproxy.core.reason import Reason
 from naproxy.core.schema import ConfigError
 
@@ -26,7 +26,7 @@ def main(request: Path) -> int:
     request.unlink()
     try:
         answer = _DO[asked["do"]](asked)
-    except (archive.ArchiveError, ConfigError, OSError, MemoryError) as error:
+    except (archive.ArchiveError, sealed.SealError, ConfigError, OSError, MemoryError) as error:
         json.dump(_why(error).plain(), sys.stdout)
         return 1
     json.dump(answer, sys.stdout)
@@ -34,7 +34,7 @@ def main(request: Path) -> int:
 
 
 def _why(error: Exception) -> Reason:
-    if isinstance(error, archive.ArchiveError):
+    if isinstance(error, archive.ArchiveError | sealed.SealError):
         return error.reason
     if isinstance(error, MemoryError):
         return Reason("backup.memory")
@@ -47,11 +47,28 @@ def _backup(asked: dict[str, Any]) -> dict[str, Any]:
     with out.open("wb") as file:
         out.chmod(0o600)
         archive.make(file, Path(asked["file"]), Path(asked["data_dir"]), wanted)
+    if asked["password"]:
+        plain = out.with_suffix(".plain")
+        out.replace(plain)
+        try:
+            sealed.seal(plain, out, asked["password"])
+        finally:
+            plain.unlink()
     return {"bytes": out.stat().st_size}
 
 
 def _check(asked: dict[str, Any]) -> dict[str, Any]:
-    return archive.read(Path(asked["source"])).summary()
+    source = Path(asked["source"])
+    if sealed.is_sealed(source):
+        if not asked["password"]:
+            raise sealed.SealError("backup.needs_password")
+        plain = source.with_suffix(".plain")
+        try:
+            sealed.open_sealed(source, plain, asked["password"])
+            plain.replace(source)
+        finally:
+            plain.unlink(missing_ok=True)
+    return archive.read(source).summary()
 
 
 def _restore(asked: dict[str, Any]) -> dict[str, Any]:

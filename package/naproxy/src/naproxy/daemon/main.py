@@ -401,9 +401,9 @@ class Controller:
         }
         self._reckoned.keep(servers, box_meter=meters.get("box"), now_s=time.time())
 
-    def backup_fetched(self) -> None:
-        """Remember that somebody has a backup as of now."""
-        self._journal.save(BACKUP, {"fetched_s": time.time()})
+    def backup_fetched(self, *, complete: bool) -> None:
+        """Remember that somebody has a backup as of now; `complete`: with passwords and keys."""
+        self._journal.save(BACKUP, {"fetched_s": time.time(), "complete": complete})
 
     def clock_changed(self) -> None:
         """Go by the box's time zone anew, if the office has none of its own."""

@@ -23,6 +23,9 @@ _LOG: Final = logging.getLogger(__name__)
 _BUNDLE, _CONFIRMED = "bundle.raucb", "confirmed.json"
 
 Phase = Literal["none", "checking", "ready", "refused", "writing", "written", "failed"]
+_PACKAGE: Final = Path("/var/lib/dpkg/info/naproxy.list")
+"""There where Debian's package is installed."""
+_BY_PACKAGES: Final = "sudo apt install ./naproxy_*.deb ./naproxy-meter_*.deb ./naproxy-webui_*.deb"
 BUSY: Final = ("checking", "writing")
 
 
@@ -71,11 +74,13 @@ class Updates:
             **_problem(None),
             "board": "",
             "version": __version__,
+            "command": "",
             "slots": [],
             "confirmed": None,
             "job": self.job.json(),
         }
         if not told["supported"]:
+            told["command"] = _BY_PACKAGES if _PACKAGE.is_file() else ""
             return told | _problem(self._not_by_images())
         try:
             slots = await self._look_at_slots()

@@ -39,13 +39,21 @@ mount(blueprint, "box.empty", "/api/box/cache/empty")
     blueprint,
     "POST",
     "/api/box/backup",
-    body=obj(history=boolean(), secrets=boolean(), optional=("history", "secrets")),
+    body=obj(
+        history=boolean(),
+        secrets=boolean(),
+        password=string(minLength=8, maxLength=200, description="encrypts the file"),
+        optional=("history", "secrets", "password"),
+    ),
     answer=ROUTES["box.backup"].answer,
     refusals=(409, 422, 507),
     scope="session",
 )
 def backup(body: dict[str, Any]) -> Any:
-    """Make a backup; `secrets` are passwords, keys and users."""
+    """Make a backup; `secrets` are passwords, keys and users.
+
+    One that is to restore a box has them. With a password it is encrypted.
+    """
     people = user_backup.export(guard.keys().users) if body.get("secrets") else []
     return _made("backup", control().call("box.backup", {**body, "users": people}))
 

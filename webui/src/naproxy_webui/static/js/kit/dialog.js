@@ -60,6 +60,12 @@ export function toast(words, kind = "good", action = null) {
 	return close;
 }
 
+// Esc closes the newest message, unless it closes something else.
+addEventListener("keydown", (event) => {
+	if (event.key !== "Escape" || event.defaultPrevented || one("dialog:modal")) return;
+	region?.lastElementChild?.remove();
+});
+
 /** Show a refusal as a message; others are faults of ours. @param {unknown} error */
 export const refused = (error) => toast(refusal(error).message, "bad");
 

@@ -48,13 +48,28 @@ function value(field) {
 		: text;
 }
 
+/** An amount with its currency: 0,31 €, CHF 0.31, 31 ct/kWh. */
+const UNITS = "[€$£¥]|zł|euros?|EUR|CHF|GBP|USD|PLN|SFr\\.?|Fr\\.?";
+const CENTS = "ct|cents?|rp\\.?|rappen|centimes?|gr|p";
+const MONEY = new RegExp(
+	`^(?:${UNITS})?\\s*(-?[\\d.,'’\\s]*\\d)\\s*(?:(${CENTS})|${UNITS})?` +
+		"\\s*(?:(?:/|per|pro|je|par|por|za)\\s*kWh)?$",
+	"i",
+);
+
 /**
- * Read a number as people write it, 0,29 too; what is none stays a text, for the box to refuse.
+ * Read a number as people write it, 0,29 € too; what is none stays a text, for the box to refuse.
  * @param {string} text
  */
 export function decimal(text) {
-	const plain = text.replace(/\s/g, "").replace(/^(-?\d*),(\d+)$/, "$1.$2");
-	return plain !== "" && Number.isFinite(Number(plain)) ? Number(plain) : text;
+	const [, amount = text, hundredths] = MONEY.exec(text.trim()) ?? [];
+	let plain = amount.replace(/[\s'’]/g, "");
+	// Of two kinds of marks the last one is the decimal one.
+	if (/\d,.*\./.test(plain)) plain = plain.replace(/,/g, "");
+	else if (/\d\..*,/.test(plain)) plain = plain.replace(/\./g, "");
+	plain = plain.replace(/^(-?\d*),(\d+)$/, "$1.$2");
+	if (plain === "" || !Number.isFinite(Number(plain))) return text;
+	return hundredths ? Number((Number(plain) / 100).toPrecision(12)) : Number(plain);
 }
 
 /** Seconds in a unit, by what people write for it. @type {Record<string, number>} */
@@ -102,7 +117,7 @@ const OF_TIME = { milliseconds: 0.001, seconds: 1, hours: 3600, days: 86400 };
  * @param {string} text @param {string | undefined} unit
  */
 export function measured(text, unit) {
-	const plain = decimal(text.trim().replace(/\s*(%|W|J)$/, ""));
+	const plain = decimal(text.trim().replace(/\s*(%|W|J|g(\/kWh)?)$/, ""));
 	if (typeof plain === "number" || !unit || !(unit in OF_TIME)) return plain;
 	const s = seconds(text);
 	return Number.isNaN(s) ? text : Number((s / OF_TIME[unit]).toPrecision(12));

@@ -54,7 +54,12 @@ export function showLog(place, body) {
 	if (!begun) {
 		fill(
 			body,
-			h("p.hint", t("now.log_words"), " ", h("a", { href: "/history" }, t("now.log_all"))),
+			h(
+				"p.hint",
+				t("now.log_words"),
+				" ",
+				h("a", { href: "/history?tab=decisions" }, t("now.log_all")),
+			),
 			h(
 				"div.row",
 				h(

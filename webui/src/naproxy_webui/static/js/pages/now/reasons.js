@@ -187,6 +187,6 @@ function wokenParts(woken, now_s) {
 			took && `, ${took}`,
 		),
 		h("div.small", details),
-		h("p.small", h("a.link", { href: "/history" }, t("now.woken_all"))),
+		h("p.small", h("a.link", { href: "/history?tab=wakes" }, t("now.woken_all"))),
 	];
 }

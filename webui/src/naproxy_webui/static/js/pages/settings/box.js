@@ -17,9 +17,9 @@ import {
 	t,
 	token,
 } from "../../kit/core.js";
-import { confirm, refused, toast } from "../../kit/dialog.js";
+import { confirm, toast } from "../../kit/dialog.js";
 import { dateTime, locale, number } from "../../kit/format.js";
-import { clearErrors, field, onPress, onSend, showErrors } from "../../kit/form.js";
+import { clearErrors, field, onPress, onSend, showErrors, values } from "../../kit/form.js";
 import { again } from "./forms.js";
 
 const PART_BYTES = 1 << 19;
@@ -102,18 +102,41 @@ export function makers() {
 	for (const form of all("form[data-make]")) {
 		const make = async () => {
 			const what = form.dataset.make;
-			const asked = Object.fromEntries(
-				all("input[type=checkbox]", form).map((each) => [each.name, each.checked]),
-			);
-			await post(`/api/box/${what}`, asked, LONG);
+			clearErrors(form);
+			await post(`/api/box/${what}`, asked(form), LONG);
 			const link = h("a", { href: `/api/box/${what}/file`, download: "" });
 			document.body.append(link);
 			link.click();
 			link.remove();
 			toast(t(`settings.${what}_made`));
 		};
-		onSend(form, make, refused);
+		onSend(form, make);
+		if (one("[data-backup-password]", form)) backupChoices(form);
 	}
+}
+
+/**
+ * What a form asks for: a backup without a password only if somebody says so.
+ * @param {HTMLFormElement} form
+ */
+function asked(form) {
+	const { password, unencrypted, ...more } = values(form);
+	if (unencrypted === undefined) return more;
+	if (unencrypted) return more;
+	if (password.length < 8)
+		throw new ApiError(422, { error: t("settings.backup_no_password"), where: "password" });
+	return { ...more, password };
+}
+
+/** @param {HTMLFormElement} form */
+function backupChoices(form) {
+	const look = () => {
+		const { secrets, unencrypted } = values(form);
+		one("[data-backup-incomplete]", form).hidden = secrets;
+		one("[data-backup-password]", form).hidden = unencrypted;
+	};
+	form.addEventListener("change", look);
+	look();
 }
 
 export function restore() {
@@ -121,15 +144,28 @@ export function restore() {
 	if (!form) return;
 	const progress = one("progress[data-restore-progress]", form);
 	const found = one("[data-restore-found]", form);
+	/** The file that the box has, encrypted as it is. @type {File | null} */
+	let sent = null;
 	onSend(form, async () => {
 		const file = /** @type {HTMLInputElement} */ (field(form, "file")).files?.[0];
 		if (!file) throw new ApiError(422, { error: t("settings.restore_which"), where: "file" });
 		clearErrors(form);
 		found.hidden = true;
 		progress.hidden = false;
+		const ask = one("[data-restore-password]", form);
+		const password = one("input", ask);
 		try {
-			await upload(file, progress);
-			show(found, await post("/api/box/restore/check", {}, LONG));
+			if (sent !== file) await upload(file, progress);
+			sent = file;
+			const said = await post("/api/box/restore/check", { password: password.value }, LONG);
+			// The box has it decrypted, and no longer as it was sent.
+			sent = null;
+			show(found, said);
+		} catch (error) {
+			const { where } = refusal(error);
+			ask.hidden &&= where !== "password";
+			if (where !== "password") sent = null;
+			throw error;
 		} finally {
 			progress.hidden = true;
 		}

@@ -27,13 +27,70 @@ const READ = {
 	radio: (field) => one("input:checked", field)?.value ?? null,
 	number: (field) => numberOf(field),
 	list: (field) =>
-		linesOf(field.value).map((line) => ("numbers" in field.dataset ? decimal(line) : line)),
+		linesOf(field.value).map((line) =>
+			"numbers" in field.dataset
+				? decimal(line)
+				: field.dataset.key === "closed"
+					? dates(line)
+					: line,
+		),
 	secret: (field) => (field.value === "" ? null : field.value),
 	held: (field) => (field.value === "" ? null : { secret: field.value }),
 	file: (field) => field.value.trim(),
-	text: (field) =>
-		("oneLine" in field.dataset ? field.value.replace(/\s*\n\s*/g, " ") : field.value).trim(),
+	text: (field) => {
+		const text =
+			"oneLine" in field.dataset ? field.value.replace(/\s*\n\s*/g, " ") : field.value;
+		return field.dataset.key === "id" ? shortName(text.trim()) : text.trim();
+	},
 };
+
+const WRITTEN = { ä: "ae", ö: "oe", ü: "ue", ß: "ss", æ: "ae", ø: "oe", å: "aa", ł: "l" };
+
+/**
+ * A short name as the box takes it: Web Server 1 -> web-server-1.
+ * @param {string} text
+ */
+export const shortName = (text) =>
+	text
+		.toLowerCase()
+		.replace(/[äöüßæøåł]/g, (each) => WRITTEN[/** @type {keyof typeof WRITTEN} */ (each)])
+		.normalize("NFD")
+		.replace(/[\u0300-\u036f]/g, "")
+		.replace(/[\s_./]+/g, "-")
+		.replace(/^-+|-+$/g, "");
+
+/**
+ * A day, or the first and the last, as people write them: 24.12.2026 - 1.1.2027, 24/12/2026,
+ * 24 Dec 2026. What is none stays, for the box to refuse.
+ * @param {string} line
+ */
+export function dates(line) {
+	const parts = line.split(/\s*(?:\.\.+|…|\s[-–—]\s|\s(?:to|bis|until|au|al|a|do|tot)\s)\s*/);
+	const days = parts.map(isoDay);
+	return days.length <= 2 && days.every(Boolean) ? days.join("..") : line;
+}
+
+/** @param {string} text @returns {string | null} */
+function isoDay(text) {
+	const iso = /^(\d{4})-(\d\d?)-(\d\d?)$/.exec(text);
+	const typed = /^(\d\d?)(?:[./-]\s*|\.?\s+)(\d\d?|\p{L}+)\.?(?:[/-]|\s*)(\d{4})$/u.exec(text);
+	const [year, month, day] = iso ? iso.slice(1) : typed ? [typed[3], typed[2], typed[1]] : [];
+	const number = month && (/^\d/.test(month) ? Number(month) : monthOf(month));
+	if (!number || number > 12) return null;
+	return [year, ...[number, day].map((each) => String(each).padStart(2, "0"))].join("-");
+}
+
+/** The number of a month by its name, in the page's language or English. @param {string} name */
+function monthOf(name) {
+	const wanted = name.toLowerCase().slice(0, 3);
+	for (const language of [document.documentElement.lang || "en", "en"])
+		for (let month = 0; month < 12; month += 1) {
+			const words = new Intl.DateTimeFormat(language, { month: "long", timeZone: "UTC" });
+			const known = words.format(Date.UTC(2026, month)).toLowerCase();
+			if (wanted.length === 3 && known.startsWith(wanted)) return month + 1;
+		}
+	return null;
+}
 
 /** @param {string} text */
 export const linesOf = (text) =>

@@ -21,7 +21,15 @@ export function images(card, update, does) {
 function contents(update, does) {
 	if (!update.supported) {
 		const words = t("update.not_by_images_words", { version: update.version });
-		return notice("info", h("p.strong", t("update.not_by_images")), h("p", words));
+		return notice(
+			"info",
+			h("p.strong", t("update.not_by_images")),
+			h("p", words),
+			update.command && [
+				h("p", t("update.by_packages")),
+				h("pre.small", h("code", update.command)),
+			],
+		);
 	}
 	if (update.problem)
 		return notice("bad", h("p.strong", t("update.no_rauc")), h("p.small.soft", update.problem));
