@@ -3,6 +3,8 @@
 import contextlib
 import dataclasses
 import json
+import os
+import socket
 import ssl
 import tempfile
 import time
@@ -55,6 +57,28 @@ class Answer:
     def took_s(self) -> float:
         """From the connection's start to the last byte."""
         return self.ended_s - self.began_s
+
+
+def half_closed(client: Namespace, path: str, context: ssl.SSLContext | None = None) -> bytes:
+    """Ask, say that no more is to come, and return all that comes; with a context by HTTPS."""
+    with client.connect(ADDRESS, 443 if context else 80, timeout_s=40) as line:
+        stream = context.wrap_socket(line, server_hostname=HOST) if context else line
+        head = f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: curl/8\r\n"
+        stream.sendall(f"{head}Connection: close\r\n\r\n".encode())
+        if isinstance(stream, ssl.SSLSocket):
+            stream.setblocking(False)
+            with contextlib.suppress(ssl.SSLError):
+                stream.unwrap()  # sends TLS's own word for it, and does not wait for theirs
+            stream.settimeout(40)
+            with socket.socket(fileno=os.dup(stream.fileno())) as below:
+                below.shutdown(socket.SHUT_WR)
+        else:
+            stream.shutdown(socket.SHUT_WR)
+        received = b""
+        with contextlib.suppress(ssl.SSLZeroReturnError):
+            while data := stream.recv(65536):
+                received += data
+        return received
 
 
 def visitor(number: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import streams
-from tests.e2e.clients import PERSON, Curled, ask, curl, fresh
+from tests.e2e.clients import PERSON, Curled, ask, curl, fresh, half_closed
 from tests.e2e.conftest import settle_asleep, settle_awake
 from tests.patience import wait_for
 from tests.simulator.office import Office, pki
@@ -167,6 +167,12 @@ def test_a_hundred_streams_of_a_connection_are_held_and_answered(
     assert {(each.status, each.version, each.error) for each in answers} == {(200, "2", "")}
     assert sum(each.connections for each in answers) == 1
     assert len(asleep.box.wakes()) == wakes + 1
+
+
+def test_a_client_that_sends_no_more_is_answered_after_the_wake(
+    asleep: Office, sites: Sites
+) -> None:
+    assert half_closed(asleep.client, fresh(), sites.context).startswith(b"HTTP/1.1 200")
 
 
 def test_a_websocket_is_opened_across_a_wake(asleep: Office, sites: Sites) -> None:

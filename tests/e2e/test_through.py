@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.clients import Answer, ask, at_once, fresh
+from tests.e2e.clients import Answer, ask, at_once, fresh, half_closed
 from tests.patience import wait_for
 from tests.simulator.office import Office, pki
 from tests.simulator.office.box import ADDRESS, HOST, RefusedError, toml
@@ -27,6 +27,8 @@ CONFIG: dict[str, Any] = {
 }
 SITE = Site(https=(HOST, BELOW))
 LARGE = 8 << 20
+HANDSHAKE = b"\x16"
+"""How the server's first word begins (RFC 8446, 5.1)."""
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +100,22 @@ def test_a_hello_and_a_reset_wake_nobody(theirs: str, asleep: Office) -> None:
         wait_for(partial(ended, asleep, gone + number), "it to be gone")
     assert asleep.box.status()["state"] == "asleep"
     assert asleep.server.board.report()["counts"]["magic"] == packets
+
+
+def test_a_client_that_sends_no_more_is_answered_after_the_wake(
+    theirs: str, asleep: Office
+) -> None:
+    hello = ssl.MemoryBIO()
+    stream = pki.context(asleep.authority).wrap_bio(ssl.MemoryBIO(), hello, server_hostname=HOST)
+    with pytest.raises(ssl.SSLWantReadError):
+        stream.do_handshake()
+    with asleep.client.connect(ADDRESS, 443, timeout_s=40) as line:
+        line.sendall(hello.read())
+        line.shutdown(socket.SHUT_WR)
+        assert line.recv(1) == HANDSHAKE
+    assert half_closed(asleep.client, fresh(), pki.context(asleep.authority)).startswith(
+        b"HTTP/1.1 200"
+    )
 
 
 def test_nobody_is_passed_on_without_a_name_of_the_server(theirs: str, asleep: Office) -> None:

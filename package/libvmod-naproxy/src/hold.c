@@ -15,6 +15,7 @@
 #include <linux/futex.h>
 
 #include <poll.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,16 +36,22 @@
 #  define HOLD_FUTEX	SYS_futex
 #endif
 
+/*
+ * Over HTTP/1 a client may say that it sends no more and wait for its response. Many
+ * that left say the same, and are found out when the response is sent.
+ */
 static bool
-hold_gone(const struct sess *sp)
+hold_gone(VRT_CTX)
 {
+	const struct sess *sp = ctx->sp;
 	struct pollfd pfd;
 
 	CHECK_OBJ_NOTNULL(sp, SESS_MAGIC);
 	if (sp->fd < 0)
 		return (true);
 	pfd.fd = sp->fd;
-	pfd.events = POLLRDHUP;
+	pfd.events = !strncmp(ctx->http_req->hd[HTTP_HDR_PROTO].b, "HTTP/1", 6) ?
+	    0 : POLLRDHUP;
 	pfd.revents = 0;
 	return (poll(&pfd, 1, 0) > 0 && (pfd.revents &
 	    (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0);
@@ -114,7 +121,7 @@ hold_once(VRT_CTX, const struct np_record *rec, uint64_t now)
 	deadline = hold_deadline(rec);
 	if (now >= deadline)
 		return (NAPROXY_LIMIT);
-	if (hold_gone(ctx->sp))
+	if (hold_gone(ctx))
 		return (NAPROXY_GONE);
 	np_reach(rec->site, false);
 	if (rec->woke)
@@ -139,7 +146,7 @@ hold_turn(VRT_CTX, const struct np_record *rec)
 	if (turn > deadline)
 		turn = deadline;
 	while (now < turn) {
-		if (hold_gone(ctx->sp))
+		if (hold_gone(ctx))
 			return (NAPROXY_GONE);
 		hold_pause_for(hold_slice(now, turn));
 		now = np_now_us();

@@ -274,15 +274,20 @@ set_option(int fd, int level, int name, int value)
 	(void)setsockopt(fd, level, name, &value, sizeof value);
 }
 
+/*
+ * A client may be out of reach for a while. A server in the office is not: one
+ * that lost its network or its power is gone within seconds.
+ */
 static void
 side_tune(const struct side *s)
 {
+	bool client = s == &s->c->client;
 
 	set_option(s->watch.fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	set_option(s->watch.fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	set_option(s->watch.fd, IPPROTO_TCP, TCP_KEEPIDLE, 120);
-	set_option(s->watch.fd, IPPROTO_TCP, TCP_KEEPINTVL, 15);
-	set_option(s->watch.fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+	set_option(s->watch.fd, IPPROTO_TCP, TCP_KEEPIDLE, client ? 120 : 4);
+	set_option(s->watch.fd, IPPROTO_TCP, TCP_KEEPINTVL, client ? 15 : 2);
+	set_option(s->watch.fd, IPPROTO_TCP, TCP_KEEPCNT, client ? 4 : 3);
 }
 
 /* The first bytes on a new connection: there is room for them. */
@@ -384,8 +389,11 @@ connection_hold(struct connection *c)
 	c->state = HELD;
 	c->held = c->patient = true;
 	c->svc->held++;
-	/* It sends what it likes; that it is gone is all we want to hear. */
-	watch_set(&c->client.watch, EPOLLRDHUP);
+	/*
+	 * It sends what it likes. That it is gone we hear in any case; that it
+	 * sends no more is for the server to hear.
+	 */
+	watch_set(&c->client.watch, 0);
 }
 
 /*--------------------------------------------------------------------
