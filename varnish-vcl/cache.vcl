@@ -82,6 +82,7 @@ sub vcl_backend_fetch {
 		unset bereq.http.If-Modified-Since;
 	}
 	set bereq.first_byte_timeout = naproxy.first_byte_timeout();
+	set bereq.between_bytes_timeout = naproxy.first_byte_timeout();
 	if (bereq.http.Authorization ~ "(?i)\b(?:ntlm|negotiate|nego2|kerberos)\b" &&
 	    !naproxy.owns()) {
 		# These log the connection in: from now on it is this client's,
@@ -186,16 +187,19 @@ sub vcl_backend_response {
 		return (deliver);
 	}
 	call naproxy_as_sent;
-	if (bereq.uncacheable) {
-		return (deliver);
-	}
-	if (beresp.http.Content-Type ~ "(?i)^\s*(?:text/event-stream|multipart/x-mixed-replace)\b" ||
+	if (beresp.http.Content-Type ~ "(?i)^\s*multipart/(?!byteranges\b)" ||
 	    beresp.http.Content-Type ~
-	    "(?i)^\s*application/(?:grpc|json-seq|(?:x-)?(?:ndjson|jsonl|jsonlines|json-stream)|stream\+json)\b") {
+	    "(?i)^\s*(?:application|text)/[\w.+-]*(?:event-stream|json-?stream|stream\+|ndjson|ldjson|json-?l(?:ines)?\b|-seq\b|\bgrpc|\bconnect\+)") {
 		# Events, a camera's pictures, records: each visitor's own, and
 		# without an end, whatever the server or the office says of the
-		# cache.
-		call naproxy_endless;
+		# cache. What does not come yet may come in an hour.
+		naproxy.stream();
+		if (!bereq.uncacheable) {
+			call naproxy_endless;
+		}
+	}
+	if (bereq.uncacheable) {
+		return (deliver);
 	}
 	if (!beresp.was_304 && (naproxy.uncached() ||
 	    (beresp.status >= 400 && naproxy.settling()))) {

@@ -217,6 +217,13 @@ np_clients_most(intmax_t most)
 	return (NULL);
 }
 
+unsigned
+np_clients_half(void)
+{
+
+	return (NP_LOAD(clients_most) / 2);
+}
+
 /* Under clients_mtx: where this one is, or will be; past the end: nowhere. */
 static struct np_client *
 clients_find(uint64_t address)

@@ -37,4 +37,12 @@
 	}){ sizeof(name), name ":" })
 #endif
 
+/* Varnish's own, in no header that it installs; without them we do less. */
+struct http_conn;
+struct objcore;
+struct vfp_ctx;
+void HSH_Kill(struct objcore *) __attribute__((weak));
+int V1F_Setup_Fetch(struct vfp_ctx *, struct http_conn *)
+    __attribute__((weak));
+
 #endif /* COMPAT_H_INCLUDED */

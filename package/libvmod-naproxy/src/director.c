@@ -16,6 +16,10 @@
  * connection just as a request is sent over it, and nobody would know whether it
  * read that.
  *
+ * The back end does the work. Around it a request is watched (watch.c), its
+ * response's body is read as the server sends it (stream.c), and interim responses
+ * are dropped: Varnish would take one for an error.
+ *
  * A server that is asked by HTTPS is behind a socket of haproxy's, which has
  * one connection to the server for each of ours.
  */
@@ -27,12 +31,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#if __has_include("cache/cache_vinyld.h")
+#  include "cache/cache_vinyld.h"
+#else
+#  include "cache/cache_varnishd.h"
+#endif
+#include "cache/cache_director.h"
 #include "vsa.h"
+#include "vtim.h"
 #include "vsb.h"
 
 #include "naproxy.h"
 
+#define INTERIM_MOST	100		/* for one request: 102 may come often */
 #define DIRECTORS_MAX	32
 #define DIRECTOR_KEPT	4
 #define DIRECTOR_OWN	64
@@ -338,7 +349,11 @@ director_session(VRT_CTX)
 	return (VXID(sp->vxid));
 }
 
-static VCL_BACKEND v_matchproto_(vdi_resolve_f)
+/*
+ * The back end that this task goes to, at the place of now. The record keeps the
+ * reference while the task lasts.
+ */
+static VCL_BACKEND
 director_resolve(VRT_CTX, VCL_BACKEND dir)
 {
 	const struct np_site *site = NULL;
@@ -359,10 +374,151 @@ director_resolve(VRT_CTX, VCL_BACKEND dir)
 	be = director_backend(ctx, d, site == NULL ? NULL : &site->conf,
 	    director_session(ctx), rec->once);
 	np_snap_release(&ref);
-	/* The record keeps the reference while the task lasts. */
 	VRT_Assign_Backend(&rec->backend, NULL);
 	rec->backend = be;
 	return (be);
+}
+
+/* The one that director_resolve() found. */
+static VCL_BACKEND
+director_resolved(VRT_CTX)
+{
+	const struct np_record *rec;
+
+	rec = np_record(ctx);
+	CHECK_OBJ_NOTNULL(rec, NP_RECORD_MAGIC);
+	CHECK_OBJ_NOTNULL(rec->backend, DIRECTOR_MAGIC);
+	return (rec->backend);
+}
+
+static void v_matchproto_(vdi_finish_f)
+director_finish(VRT_CTX, VCL_BACKEND dir)
+{
+	VCL_BACKEND be = director_resolved(ctx);
+
+	(void)dir;
+	be->vdir->methods->finish(ctx, be);
+	np_watch_done();
+}
+
+/* What bytes are still to come, by RFC 9112, 6.3; as Varnish has it. */
+static void
+interim_body(struct busyobj *bo)
+{
+	unsigned status = bo->beresp->status;
+
+	if (!strcmp(bo->bereq->hd[HTTP_HDR_METHOD].b, "HEAD") || status == 204 ||
+	    status == 304)
+		bo->htc->body_status = BS_NONE;
+	else if (status < 200)
+		bo->htc->body_status = BS_ERROR;
+}
+
+/*
+ * An interim response is for nobody: the next head is. It is read to where this one
+ * was, with what is here of it already, so there is as much room for it.
+ */
+static int
+interim_next(struct busyobj *bo, double until)
+{
+	struct http_conn *htc = bo->htc;
+	size_t ahead = 0;
+
+	htc->doclose = SC_RX_BAD;
+	if (V1F_Setup_Fetch == NULL)
+		return (-1);
+	WS_Reset(bo->ws, (uintptr_t)htc->rxbuf_b);
+	(void)WS_ReserveAll(bo->ws);
+	if (htc->pipeline_b != NULL) {
+		ahead = (size_t)(htc->pipeline_e - htc->pipeline_b);
+		(void)memmove(htc->rxbuf_b, htc->pipeline_b, ahead);
+		htc->pipeline_b = htc->pipeline_e = NULL;
+	}
+	htc->rxbuf_e = htc->rxbuf_b + ahead;
+	/* It releases the workspace. */
+	if (HTC_RxStuff(htc, HTTP1_Complete, NULL, NULL, until, NAN,
+	    htc->between_bytes_timeout,
+	    (int)cache_param->http_resp_size) != HTC_S_COMPLETE)
+		return (-1);
+	HTTP_Setup(bo->beresp, bo->ws, bo->vsl, SLT_BerespMethod);
+	if (HTTP1_DissectResponse(htc, bo->beresp, bo->bereq) != 0)
+		return (-1);
+	bo->acct.beresp_hdrbytes += (uint64_t)(htc->rxbuf_e - htc->rxbuf_b);
+	htc->doclose = http_DoConnection(bo->beresp, SC_RESP_CLOSE);
+	interim_body(bo);
+	if (htc->body_status == BS_NONE || htc->body_status == BS_ERROR)
+		return (0);
+	return (V1F_Setup_Fetch(bo->vfc, htc) ? -1 : 0);
+}
+
+static bool
+interim(const struct busyobj *bo)
+{
+	unsigned status = bo->beresp->status;
+
+	return (status >= 100 && status < 200 && status != 101);
+}
+
+static int v_matchproto_(vdi_gethdrs_f)
+director_gethdrs(VRT_CTX, VCL_BACKEND dir)
+{
+	struct busyobj *bo = ctx->bo;
+	VCL_BACKEND be;
+	double until;
+	unsigned u;
+	int i;
+
+	CHECK_OBJ_NOTNULL(bo, BUSYOBJ_MAGIC);
+	be = director_resolve(ctx, dir);
+	if (be == NULL) {
+		VSLb(bo->vsl, SLT_FetchError, "naproxy: no address of %s",
+		    dir->vcl_name);
+		return (-1);
+	}
+	np_watch_begin();
+	i = be->vdir->methods->gethdrs(ctx, be);
+	if (i != 0) {
+		np_watch_done();
+		return (i);
+	}
+	until = VTIM_real() + bo->htc->first_byte_timeout;
+	for (u = 0; i == 0 && interim(bo); u++)
+		i = u < INTERIM_MOST ? interim_next(bo, until) : -1;
+	if (u > 0 && i == 0)
+		http_VSL_log(bo->beresp);
+	if (i == 0 && np_stream_begin(bo))
+		return (0);
+	if (bo->htc->doclose == SC_NULL)
+		bo->htc->doclose = SC_RX_BAD;
+	director_finish(ctx, dir);
+	return (-1);
+}
+
+static VCL_IP v_matchproto_(vdi_getip_f)
+director_getip(VRT_CTX, VCL_BACKEND dir)
+{
+	VCL_BACKEND be = director_resolved(ctx);
+
+	(void)dir;
+	return (be->vdir->methods->getip(ctx, be));
+}
+
+static stream_close_t v_matchproto_(vdi_http1pipe_f)
+director_pipe(VRT_CTX, VCL_BACKEND dir)
+{
+	const struct np_record *rec;
+	struct np_pipe pipe;
+	stream_close_t why;
+	VCL_BACKEND be;
+
+	be = director_resolve(ctx, dir);
+	if (be == NULL)
+		return (SC_TX_ERROR);
+	rec = np_record(ctx);
+	np_pipe_begin(&pipe, ctx->req->sp->fd, rec->site);
+	why = be->vdir->methods->http1pipe(ctx, be);
+	np_pipe_end(&pipe);
+	return (why);
 }
 
 static VCL_BOOL v_matchproto_(vdi_healthy_f)
@@ -401,7 +557,10 @@ director_list(VRT_CTX, VCL_BACKEND dir, struct vsb *vsb, int pflag, int jflag)
 static const struct vdi_methods director_methods[1] = {{
 	.magic = VDI_METHODS_MAGIC,
 	.type = "naproxy",
-	.resolve = director_resolve,
+	.gethdrs = director_gethdrs,
+	.finish = director_finish,
+	.getip = director_getip,
+	.http1pipe = director_pipe,
 	.healthy = director_healthy,
 	.list = director_list,
 }};

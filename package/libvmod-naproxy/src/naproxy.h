@@ -28,6 +28,8 @@
  *   wake.c           datagram and magic packet
  *   hold.c           waits for the server, lets waiters go in stages
  *   decide.c         what becomes of a request that needs its server
+ *   stream.c         a response's body: silence, its client, what came with its head
+ *   watch.c          ends connections to servers that are gone, and silent pipes
  *   director.c       a back end whose address comes from the page
  *   record.c         what became of a request: counted once, when it ends
  *   language.c       Accept-Language
@@ -228,6 +230,7 @@ struct np_record {
 	bool			once;		/* on a new connection */
 	bool			plain;		/* its client takes no gzip */
 	bool			piping;
+	bool			endless;	/* a fetch: of a stream */
 	bool			uses;		/* in flight at its server */
 	bool			usual;		/* usual() was true */
 	bool			let_in;		/* a robot that may wake it */
@@ -301,6 +304,7 @@ void np_gauge_piping(struct np_server *, int);
 /* clients.c */
 void np_clients_attach(struct naproxy_page *);	/* NULL: there is none */
 const char *np_clients_most(intmax_t most);
+unsigned np_clients_half(void);			/* of those that may be in flight */
 bool np_clients_admit(struct np_record *, bool uses);
 void np_clients_leave(struct np_record *);
 bool np_clients_wait(void);
@@ -414,6 +418,30 @@ bool np_hold_ready(VRT_CTX, struct np_record *);	/* ask again? */
 /* decide.c */
 bool np_may_wake(VRT_CTX, const struct np_record *);
 unsigned np_decide(VRT_CTX, struct np_record *);	/* as became */
+
+/* stream.c */
+bool np_stream_begin(struct busyobj *);
+void np_silent_begin(void);
+void np_silent_end(void);
+bool np_silent_over(uint64_t us);
+uint64_t np_silent_most_us(uint32_t conf_ms);
+
+/* watch.c */
+/* A thread, while a VCL of ours is warm. */
+void np_watch_start(void);
+void np_watch_stop(void);
+void np_watch_begin(void);			/* a request goes to its server */
+void np_watch_done(void);
+struct np_pipe {
+	unsigned		magic;
+#define NP_PIPE_MAGIC		0x2f90d6a5
+	int			fd;		/* its client's */
+	uint64_t		idle_us;	/* longest silence */
+	bool			over;
+	VTAILQ_ENTRY(np_pipe)	list;
+};
+void np_pipe_begin(struct np_pipe *, int fd, const struct np_site *);
+void np_pipe_end(struct np_pipe *);
 
 /* director.c */
 struct np_vcl;

@@ -317,7 +317,9 @@ struct naproxy_server {
 	uint32_t	crawl_ms;		/* crawlers: one in so long; 0: all */
 	uint32_t	settle_ms;		/* after a wake, 50x: not ready yet */
 	uint32_t	uncached_ms;		/* after a wake, nothing is kept */
-	uint8_t		_pad2[48];
+	uint32_t	stream_idle_ms;		/* longest silence of a stream; 0: 1 h */
+	uint32_t	pipe_idle_ms;		/* the same, of a pipe */
+	uint8_t		_pad2[40];
 
 	/* 480: gauges, [V] */
 	uint32_t	held_now;

@@ -24,6 +24,7 @@
 #include "vcc_naproxy_if.h"
 
 #define TROUBLE_CONNECT_MS	3000
+#define FIRST_BYTE_MS		600000
 #define UNTRUSTED_FIRST_BYTE_MS	20000
 #define DEFAULT_CONNECT_MS	10000
 
@@ -70,13 +71,17 @@ VPFX(vmod_event)(VRT_CTX, struct vmod_priv *priv, enum vcl_event_e ev)
 		users++;
 		break;
 	case VCL_EVENT_WARM:
-		if (warm++ == 0)
+		if (warm++ == 0) {
 			np_statistics_begin();
+			np_watch_start();
+		}
 		break;
 	case VCL_EVENT_COLD:
 		assert(warm > 0);
-		if (--warm == 0)
+		if (--warm == 0) {
+			np_watch_stop();
 			np_statistics_end();
+		}
 		break;
 	case VCL_EVENT_DISCARD:
 		vcl = priv->priv;
@@ -742,7 +747,7 @@ vmod_first_byte_timeout(VRT_CTX)
 	ms = site == NULL ? 0 : site->conf.first_byte_timeout_ms;
 	if (!np_page_trusted())
 		return (timeout_s(ms, UNTRUSTED_FIRST_BYTE_MS));
-	return (timeout_s(ms, ms == 0 ? 60000 : ms));
+	return (timeout_s(ms, ms == 0 ? FIRST_BYTE_MS : ms));
 }
 
 VCL_INT v_matchproto_(td_naproxy_retry_after)
@@ -1003,6 +1008,16 @@ vmod_answered(VRT_CTX)
 	rec = np_record(ctx);
 	if (rec != NULL && rec->site != NULL && ctx->bo != NULL)
 		np_reach_answered(rec->site->server);
+}
+
+VCL_VOID v_matchproto_(td_naproxy_stream)
+vmod_stream(VRT_CTX)
+{
+	struct np_record *rec;
+
+	rec = np_record(ctx);
+	if (rec != NULL && ctx->bo != NULL)
+		rec->endless = true;
 }
 
 /*--------------------------------------------------------------------

@@ -88,6 +88,7 @@ static const struct field {
 	U32(connect_timeout_ms), U32(first_byte_timeout_ms),
 	U32(release_batch), U32(release_ms), U32(spent_mask), U32(hsts_s),
 	U32(reach_ms), U32(crawl_ms), U32(settle_ms), U32(uncached_ms),
+	U32(stream_idle_ms), U32(pipe_idle_ms),
 }, readings[] = {
 	U32(held_now), U32(fetching_now), U32(piping_now),
 	U64(spent), U64(delayed), U64(magic_packets), U64(last_request_us), U64(window_n),

@@ -561,7 +561,9 @@ def test_no_value_can_mean_something_else_to_haproxy() -> None:
 
 def test_haproxy_waits_longer_than_varnish(edge: Edge) -> None:
     text = edge.files()["haproxy.cfg"].decode()
-    assert "timeout server 670s" in text  # 600 held, 60 for the first byte, 10 to spare
+    # 600 held, an hour's silence of a stream, 10 to spare.
+    assert "timeout server 4210s" in text
+    assert "timeout tunnel 4210s" in text
 
 
 def test_an_id_cannot_lead_out_of_the_store(tmp_path: Path) -> None:

@@ -452,7 +452,23 @@ class Server:
     )
     connect_timeout_s: float = fixed(10.0)
     """Longest wait for a connection, on a network where an answer takes milliseconds."""
-    first_byte_timeout_s: float = option("Longest wait for an answer", 60.0, low=1, high=3600)
+    first_byte_timeout_s: float = option(
+        "Longest wait for a response, and for the next part of one", 600.0, low=1, high=3600
+    )
+    stream_idle_s: int = option(
+        "How long a stream of events may send nothing before the box ends it; while more than half"
+        " of the requests that the box has room for are streams and WebSockets, a minute",
+        3600,
+        low=60,
+        high=86400,
+    )
+    websocket_idle_s: int = option(
+        "How long a WebSocket may be silent before the box ends it; over HTTPS, the longest of"
+        " these times and of `stream_idle_s` counts for all servers",
+        3600,
+        low=60,
+        high=86400,
+    )
     armed: bool = option(
         "May sleep by itself without commissioning: somebody has otherwise made sure that it wakes"
         " every time, and that visitors come through the box",

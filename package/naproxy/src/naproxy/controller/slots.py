@@ -91,6 +91,8 @@ def write_server(
         record.reach_ms = REACH_MS
         record.connect_timeout_ms = round(1000 * server.connect_timeout_s)
         record.first_byte_timeout_ms = round(1000 * server.first_byte_timeout_s)
+        record.stream_idle_ms = 1000 * server.stream_idle_s
+        record.pipe_idle_ms = 1000 * server.websocket_idle_s
         record.release_batch = RELEASE_BATCH
         record.release_ms = RELEASE_MS
 

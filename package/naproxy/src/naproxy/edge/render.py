@@ -76,9 +76,16 @@ defaults
     # The handshake; afterwards `tunnel` counts, and Varnish ends idle connections long before it.
     timeout client 20s
     timeout server @WAIT_S@s
-    timeout tunnel 1h
+    timeout tunnel @TUNNEL_S@s
     timeout http-request 5s
     timeout http-keep-alive 5s
+    # A visitor who left without a word, such as a phone out of reach, is gone after three minutes.
+    option clitcpka
+    clitcpka-idle 120s
+    clitcpka-intvl 15s
+    clitcpka-cnt 4
+    # One who says that there is no more to come still gets the response.
+    no option abortonclose
 """
 
 _TABLES: Final = """
@@ -121,6 +128,8 @@ frontend front
 
 _PASSED: Final = """
 backend through_@ID@
+    # As long as naproxy-through has it.
+    timeout tunnel 1h
     server through unix@/through/@ID@.sock send-proxy-v2
 """
 
@@ -155,10 +164,16 @@ listen to_@ID@
     mode http
     bind unix@@RUN@/edge/to-@ID@.sock accept-proxy mode 660@GROUP@
     # Varnish ends what is idle, and what takes too long.
-    timeout client 1h
+    timeout client @WAIT_S@s
     timeout http-keep-alive 1m
     timeout connect @CONNECT_MS@ms
     timeout server @WAIT_S@s
+    # A server without network or power says nothing. `tcp-ut` is for what it has not acknowledged;
+    # it also ends an upload of which the server takes nothing for so long.
+    option srvtcpka
+    srvtcpka-idle 4s
+    srvtcpka-intvl 2s
+    srvtcpka-cnt 3
     # At a reload: Varnish may be about to send a POST.
     option idle-close-on-response
     # Some logins hold for a connection.
@@ -170,13 +185,11 @@ listen to_@ID@
     # No words of its own: to Varnish the server is down, and it has words for that.
 @SILENT@
     http-request set-var(txn.name) req.hdr(host) if !{ req.hdr(host) -m reg '^[0-9.]+$|^\\[' }
-    server web @ADDRESS@ ssl @CHECK@@PROXY@
+    server web @ADDRESS@ ssl @CHECK@@PROXY@ tcp-ut 20s
 """
 _SILENT: Final = "\n".join(
     f"    errorfile {status} /dev/null" for status in (400, 403, 408, 413, 500, 502, 503, 504)
 )
-_BETWEEN_BYTES_S: Final = 60
-"""So long Varnish waits for the next piece of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +281,8 @@ def digest_of(files: Mapping[str, bytes]) -> str:
 
 def _configuration(config: Config, here: Here, ways: Mapping[str, Way]) -> str:
     served = [server for server in config.server if server.https.mode == "box"]
-    longest_s = max((s.hold.longest_s + s.first_byte_timeout_s for s in served), default=0)
+    longest_s = max((s.hold.longest_s + _silent_s(s) for s in served), default=0)
+    sockets_s = max((s.websocket_idle_s for s in config.server), default=0)
     port = config.https.port
     values = {
         "USER": here.user,
@@ -279,6 +293,8 @@ def _configuration(config: Config, here: Here, ways: Mapping[str, Way]) -> str:
         "CIPHERS": _CIPHERS,
         "CIPHERS_13": _CIPHERS_13,
         "WAIT_S": str(round(longest_s) + _SLACK_S),
+        # HTTP/1.1 is a tunnel, too, and so are its streams.
+        "TUNNEL_S": str(round(max(longest_s, sockets_s)) + _SLACK_S),
         # One that goes on from `front` to where TLS ends counts twice.
         "MOST": str(2 * _MOST if passed(config) else _MOST),
     }
@@ -337,9 +353,14 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
+def _silent_s(server: Server) -> float:
+    """Return how long Varnish waits for a response, or for the next part of one."""
+    return max(server.first_byte_timeout_s, server.stream_idle_s)
+
+
 def _to_server(server: Server, way: Way, here: Here) -> str:
     family = "ipv6" if ":" in server.address else "ipv4"
-    wait_s = max(server.first_byte_timeout_s, _BETWEEN_BYTES_S) + _SLACK_S
+    wait_s = _silent_s(server) + _SLACK_S
     proxy = " send-proxy" if server.https.tell_client_by_proxy else ""
     text = _TO_SERVER.replace("@SILENT@", _SILENT).replace("@CHECK@", _check(server, way))
     group = f" group {_word(here.varnish_group)}" if here.varnish_group else ""
