@@ -390,10 +390,10 @@ connection_hold(struct connection *c)
 	c->held = c->patient = true;
 	c->svc->held++;
 	/*
-	 * It sends what it likes. That it is gone we hear in any case; that it
-	 * sends no more is for the server to hear.
+	 * It may send, or say that it sends no more: that is for the server to
+	 * read. Only that it is gone ends the wait.
 	 */
-	watch_set(&c->client.watch, 0);
+	watch_set(&c->client.watch, EPOLLHUP);
 }
 
 /*--------------------------------------------------------------------
