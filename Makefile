@@ -162,10 +162,11 @@ $(BUILD)/.recipes: tests/recipes/packages.txt tests/install-packages
 	@tests/install-packages tests/recipes/packages.txt
 	@touch $@
 
-$(BUILD)/.traffic: tests/traffic/packages.txt tests/traffic/package.json tests/traffic/package-lock.json tests/install-packages | .venv/.ready
+$(BUILD)/.traffic: tests/traffic/packages.txt tests/traffic/requirements.txt tests/traffic/package.json tests/traffic/package-lock.json tests/install-packages | .venv/.ready
 	@mkdir -p $(BUILD)/traffic
 	@tests/install-packages tests/traffic/packages.txt
 	@cp tests/traffic/package.json tests/traffic/package-lock.json $(BUILD)/traffic
+	@$(PYTHON) -m pip install -q --disable-pip-version-check --upgrade --target $(BUILD)/traffic/python -r tests/traffic/requirements.txt
 	@.venv/bin/npm --prefix $(BUILD)/traffic --cache $(BUILD)/traffic/cache ci --silent --ignore-scripts --no-audit --no-fund
 	@touch $@
 
@@ -193,7 +194,7 @@ test-many: build $(BUILD)/.many $(BUILD)/many/home-assistant/.ready $(BUILD)/man
 test-recipes: build $(BUILD)/.recipes ## WordPress, Samba, a cloud and a calendar with their own clients (more packages); not part of test
 	$(AS_ROOT) $(PYTEST) tests/recipes
 
-test-traffic: build $(BUILD)/.traffic ## real applications and real heads through the box: FastAPI, Flask, Express, PHP (more packages); not part of test
+test-traffic: build $(BUILD)/.traffic ## real applications and real heads through the box: FastAPI, Flask, Express, PHP, a language model's API (more packages); not part of test
 	$(AS_ROOT) $(PYTEST) tests/traffic
 
 test-week: build $(BUILD)/.recipes ## a week of pages checked on real websites, build/recipes/week.json; not part of test

@@ -5,7 +5,7 @@ import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,21 @@ class Behind:
             visitor.endheaders()
             response = visitor.getresponse()
             return response, response.read()
+
+    @contextmanager
+    def reading(self, path: str) -> Iterator[HTTPResponse]:
+        """Ask, and give what comes while it comes."""
+        with closing(HTTPConnection("127.0.0.1", self.box.port, timeout=PATIENCE_S)) as visitor:
+            visitor.request("GET", path)
+            yield visitor.getresponse()
+
+    def each_event_in_time(self) -> None:
+        """Look whether the first of /events arrives before /go has the next one made."""
+        with self.reading("/events") as stream:
+            assert stream.status == 200
+            assert stream.read(9) == b"data: 1\n\n"
+            assert self.ask("/go")[1].strip(b'"') == b"gone"
+            assert stream.read() == b"data: 2\n\n"
 
 
 def _parameters() -> list[str]:
@@ -93,4 +108,5 @@ def _answers(port: int) -> bool:
 @pytest.fixture(scope="module")
 def fastapi(serve: Callable[..., Behind]) -> Behind:
     arguments = ["--port", "{port}", "--log-level", "warning"]
-    return serve(sys.executable, "-m", "uvicorn", "fastapi_app:app", *arguments)
+    path = f"PYTHONPATH={ROOT / 'build/traffic/python'}"
+    return serve("env", path, sys.executable, "-m", "uvicorn", "fastapi_app:app", *arguments)

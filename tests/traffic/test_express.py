@@ -39,3 +39,10 @@ def test_jquery_gets_its_part_and_a_browser_the_page(express: Behind) -> None:
         part = express.ask("/cart", X_Requested_With="XMLHttpRequest", Accept="*/*")[1]
         assert part == b"<b>part</b>"
         assert express.ask("/cart", Accept="text/html")[1] == b"<html><b>part</b></html>"
+
+
+def test_early_hints_are_dropped_and_the_page_arrives(express: Behind) -> None:
+    for number in range(20):
+        response, page = express.ask(f"/early?{number}")
+        assert (response.status, page) == (200, b"page")
+        assert "link" not in response.headers

@@ -1,11 +1,25 @@
 """FastAPI and uvicorn: pages and parts of pages, data, large heads."""
 
+import os
 import re
 import subprocess
+import sys
 
+from tests.patience import wait_for
+from tests.simulator.office.namespace import ROOT
 from tests.traffic.conftest import Behind
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+CHAT = """
+import sys
+from websockets.sync.client import connect
+
+with connect(sys.argv[1], max_size=None) as chat:
+    for number in range(50):
+        chat.send(str(number) * 5000)
+        assert chat.recv() == str(number) * 5000
+"""
 
 
 def test_htmx_gets_its_part_and_a_browser_the_page(fastapi: Behind) -> None:
@@ -61,3 +75,28 @@ def test_a_larger_request_is_refused_in_words(fastapi: Behind) -> None:
     response, said = fastapi.ask("/heads", Cookie="v" * 36000, Accept="text/html")
     assert response.status == 431
     assert b"cookies" in said
+
+
+def test_an_event_arrives_before_the_next_is_made(fastapi: Behind) -> None:
+    fastapi.each_event_in_time()
+
+
+def test_a_page_that_takes_long_is_not_kept(fastapi: Behind) -> None:
+    """Whoever comes within the first seconds shares it."""
+
+    def number() -> int:
+        with fastapi.reading("/report") as page:
+            return int(page.read(8)[3:4])
+
+    with fastapi.reading("/report") as page:
+        assert page.read(8) == b"<p>1</p>"
+        assert number() == 1
+        wait_for(lambda: number() == 2, "another page")
+        fastapi.ask("/go")
+        assert page.read() == b"<p>end</p>"
+
+
+def test_a_chat_goes_through(fastapi: Behind) -> None:
+    argv = [sys.executable, "-c", CHAT, f"ws://127.0.0.1:{fastapi.box.port}/chat"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "build/traffic/python")}
+    subprocess.run(argv, env=env, check=True, timeout=60)

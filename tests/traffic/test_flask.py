@@ -33,3 +33,9 @@ def test_what_is_chosen_by_accept_is_kept_apart(flask: Behind) -> None:
 
 def test_pragma_no_cache_counts(flask: Behind) -> None:
     assert flask.ask("/news")[1] != flask.ask("/news")[1]
+
+
+def test_an_event_arrives_before_the_next_is_made_if_the_end_is_that_of_the_connection(
+    flask: Behind,
+) -> None:
+    flask.each_event_in_time()

@@ -20,4 +20,9 @@ app.get("/cart", (request, response) => {
 	response.send(request.xhr ? "<b>part</b>" : "<html><b>part</b></html>");
 });
 
+// Node says what the page will need, and then the page.
+app.get("/early", (_request, response) => {
+	response.writeEarlyHints({ link: "</style.css>; rel=preload; as=style" }, () => response.send("page"));
+});
+
 app.listen(Number(process.argv[2]), "127.0.0.1");

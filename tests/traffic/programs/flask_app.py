@@ -1,5 +1,8 @@
 """An application with a login, as Flask's users write them."""
 
+import threading
+from collections.abc import Iterator
+
 from flask import Flask, Response, jsonify, make_response, request
 
 app = Flask(__name__)
@@ -40,3 +43,26 @@ def news() -> Response:
     response.headers["Pragma"] = "no-cache"
     response.headers["Cache-Control"] = "no-transform"
     return response
+
+
+go_on = threading.Event()
+
+
+@app.get("/go")
+def go() -> str:
+    """Have the next event sent."""
+    go_on.set()
+    return "gone"
+
+
+@app.get("/events")
+def events() -> Response:
+    """Send an event, and another when it is told to; over HTTP/1.0, as this server does."""
+    go_on.clear()
+
+    def two() -> Iterator[str]:
+        yield "data: 1\n\n"
+        go_on.wait()
+        yield "data: 2\n\n"
+
+    return Response(two(), mimetype="text/event-stream")
