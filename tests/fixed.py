@@ -15,11 +15,18 @@ Fixed = Mapping[str, Mapping[str, Any]]
 """Values by the name of the section's class, and of the field."""
 
 CONNECT_AT_ONCE: Final[Fixed] = {"naproxy.config.document.Server": {"connect_timeout_s": 1.0}}
+EACH_SECOND: Final[Fixed] = {"naproxy.config.document.Mqtt": {"every_s": 1.0}}
+"""What `naproxy mqtt` tells a broker."""
 WATCHED: Final[Fixed] = {
     "naproxy.drivers.sleep.SleepSettings": {"expect_s": 1.0},
     "naproxy.drivers.ready.ReadySettings": {"interval_s": 1.0},
 }
 """A server that is watched closely."""
+
+
+def command(fixed: Fixed) -> list[str]:
+    """Return the begin of a command line: `naproxy`, with these values."""
+    return [sys.executable, __file__, json.dumps(fixed)]
 
 
 def fix(fixed: Fixed) -> None:

@@ -58,7 +58,7 @@ def test_without_a_broker_it_is_not_tried_again_and_again(office: Told) -> None:
 def told(office: Told) -> Told:
     """From here on a broker is named."""
     await_end(office)
-    named = f'host = "{LAN}"\\nevery_s = 1'
+    named = f'host = "{LAN}"'
     office.box.sh(f"sed -i 's/^topic = .*/{named}/' /data/etc/naproxy.toml")
     return office
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
+import shlex
 import subprocess
-import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -16,6 +16,7 @@ import pytest
 from naproxy import drivers
 from naproxy.drivers.meter import Fault, Reading, Site
 
+from tests.fixed import EACH_SECOND, command
 from tests.patience import wait_for
 from tests.simulator.office.namespace import ROOT
 from tests.webui.stage import Stage
@@ -131,11 +132,11 @@ class Boxes:
     def _teller(self, folder: Path, topic: str) -> "subprocess.Popen[bytes]":
         file = folder / f"{topic}.toml"
         ours = self.stage.config_file.read_text()
-        broker = f'host = "127.0.0.1"\nport = {self.port}\ntopic = "{topic}"\nevery_s = 1\n'
+        broker = f'host = "127.0.0.1"\nport = {self.port}\ntopic = "{topic}"\n'
         file.write_text(f"{ours}\n[mqtt]\n{broker}")
         # A host name each, as boxes have; the broker knows its clients by them.
         name = f"hostname box-{topic.removeprefix('naproxy').strip('-') or 'downstairs'}"
-        program = f"{Path(sys.executable).with_name('naproxy')} mqtt --config '{file}'"
+        program = f"{shlex.join(command(EACH_SECOND))} mqtt --config '{file}'"
         control = f"--socket '{self.stage.run_dir}/control.sock'"
         return self._start("unshare", "-u", "sh", "-c", f"{name}; exec {program} {control}")
 

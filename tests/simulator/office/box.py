@@ -146,7 +146,7 @@ class Box(Namespace):
 
     def _naproxy(self) -> list[str | Path]:
         if self.fixed:
-            return [sys.executable, fixed.__file__, json.dumps(self.fixed)]
+            return [*fixed.command(self.fixed)]
         return [Path(sys.executable).with_name("naproxy")]
 
     def controller_command(self) -> list[str | Path]:

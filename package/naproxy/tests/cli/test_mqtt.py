@@ -3,7 +3,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from naproxy.core.reason import Reason, own_words
 from naproxy.core.schema import ConfigError
 from naproxy.core.state import State
 
+from tests.fixed import EACH_SECOND, command
 from tests.patience import PATIENCE_S, wait_for
 
 MOSQUITTO = Path("/usr/sbin/mosquitto")
@@ -128,7 +128,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 def box(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> Iterator[Box]:
     made = Box(tmp_path_factory.mktemp("box"))
     with made.file.open("a") as file:
-        file.write(f'[mqtt]\nhost = "127.0.0.1"\nport = {broker.port}\nevery_s = 1\n')
+        file.write(f'[mqtt]\nhost = "127.0.0.1"\nport = {broker.port}\n')
     made.start()
     made.wait(State.AWAKE)
     yield made
@@ -138,8 +138,8 @@ def box(tmp_path_factory: pytest.TempPathFactory, broker: Broker) -> Iterator[Bo
 @pytest.fixture
 def teller(box: Box, broker: Broker) -> Iterator["subprocess.Popen[bytes]"]:
     control = str(box.run_dir / "control.sock")
-    command = [sys.executable, "-m", "naproxy.cli", "mqtt", "--config", str(box.file)]
-    process = subprocess.Popen([*command, "--socket", control])
+    teller = [*command(EACH_SECOND), "mqtt", "--config", str(box.file)]
+    process = subprocess.Popen([*teller, "--socket", control])
     wait_for(lambda: broker.retained("naproxy/status") == "online", "online")
     yield process
     if process.poll() is None:
@@ -187,11 +187,11 @@ def test_two_boxes_of_the_same_name_stay_connected(tmp_path: Path) -> None:
         for name in ("one", "two"):
             file = tmp_path / f"{name}.toml"
             file.write_text(
-                f'[mqtt]\nhost = "127.0.0.1"\nport = {broker.port}\nevery_s = 1\n'
+                f'[mqtt]\nhost = "127.0.0.1"\nport = {broker.port}\n'
                 '[[server]]\nid = "web"\naddress = "192.0.2.1"\nmac = "02:00:00:00:00:01"\n'
             )
-            command = [sys.executable, "-m", "naproxy.cli", "mqtt", "--config", str(file)]
-            boxes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+            teller = [*command(EACH_SECOND), "mqtt", "--config", str(file)]
+            boxes.append(subprocess.Popen(teller, stderr=subprocess.DEVNULL))
             number = len(boxes)
             wait_for(lambda n=number: log.read_text().count(" as naproxy-") == n, "the box")
         for box in boxes:

@@ -305,7 +305,8 @@ def test_a_section_in_use_is_told_alone_and_with_its_secret(
     file.write_bytes(b"[nonsense]\n")
     assert cli.main(["config", "section", "mqtt", str(file)]) == 0
     said = capsys.readouterr().out
-    assert config.parse(said).mqtt.password == 'h"ush'
+    found = config.look(said)
+    assert (found.config.mqtt.password, found.warnings) == ('h"ush', [])
     assert "other" not in said
     assert "192.0.2.10" not in said
 

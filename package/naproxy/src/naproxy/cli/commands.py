@@ -9,7 +9,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from datetime import datetime, timedelta
 from datetime import time as clock_time
 from pathlib import Path
@@ -461,7 +460,7 @@ def _config(args: argparse.Namespace) -> int:
 def _section(file: Path, name: str) -> list[str]:
     """Return a section as TOML, secrets too: for a program that may read no other."""
     section = getattr(Worked(file).choose().found.config, name)
-    values = {field.name: getattr(section, field.name) for field in fields(section)}
+    values = {field.name: getattr(section, field.name) for field in schema.settable(section)}
     return [f"[{name}]", *(f"{key} = {schema.toml_value(each)}" for key, each in values.items())]
 
 

@@ -125,7 +125,7 @@ def fixed(value: object) -> Any:
     return dataclasses.field(default=value, metadata={"fixed": True})
 
 
-def _settable(cls: Any) -> list[dataclasses.Field[Any]]:
+def settable(cls: Any) -> list[dataclasses.Field[Any]]:
     """Return the fields that are keys, or sections of them."""
     return [field for field in dataclasses.fields(cls) if "fixed" not in field.metadata]
 
@@ -178,7 +178,7 @@ def load(cls: type, table: object, where: str, problems: list[Problem]) -> Any:
         problems.append(Problem(where, Reason("config.section")))
         return None
     before = len(problems)
-    fields = {f.name: f for f in _settable(cls)}
+    fields = {f.name: f for f in settable(cls)}
     problems.extend(
         Problem(_join(where, key), _unknown(key, list(fields)))
         for key in table
@@ -369,7 +369,7 @@ class Key:
 def keys(cls: type, path: str = "", when: str = "") -> Iterator[Key]:
     """List the keys of a configuration; a member of an array of tables is `name[]`."""
     types = typing.get_type_hints(cls)
-    for field in _settable(cls):
+    for field in settable(cls):
         about, here = field.metadata, _join(path, field.name)
         if "section" in about:
             yield from keys(about["section"], here, when)
@@ -443,7 +443,7 @@ class Place:
 
 def places(cls: type, path: str = "") -> Iterator[Place]:
     """List those sections; a member of an array of tables is `name[]`."""
-    for field in _settable(cls):
+    for field in settable(cls):
         about, here = field.metadata, _join(path, field.name)
         if "alternative" in about:
             yield Place(here, about["alternative"], 1, 1)
@@ -493,7 +493,7 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             f.name: plain(getattr(value, f.name))
-            for f in _settable(value)
+            for f in settable(value)
             if not f.metadata.get("secret")
         }
     return [plain(v) for v in value] if isinstance(value, tuple) else value
@@ -505,7 +505,7 @@ def given(value: Any, where: str = "") -> Iterator[tuple[str, dataclasses.Field[
         for number, member in enumerate(value, 1):
             yield from given(member, f"{where}.{getattr(member, 'id', number)}")
     elif dataclasses.is_dataclass(value):
-        for field in _settable(value):
+        for field in settable(value):
             inner, here = getattr(value, field.name), _join(where, field.name)
             yield here, field, inner, value
             yield from given(inner, here)
