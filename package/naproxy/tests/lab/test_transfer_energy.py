@@ -186,6 +186,7 @@ def test_a_sweep_tries_each_level_alone_and_then_the_best_of_both_with_all_chann
     combined = found[COMBINED]
     assert {level.tuning.parallelism for level in combined} == {4}
     at = {level.tuning.concurrency: level for level in combined}
+    assert at[8].bytes_s == pytest.approx(1_000_000 / made_up(Tuning(1, 4, 8)).seconds)
     assert at[8].bytes_j == pytest.approx(1_000_000 / made_up(Tuning(1, 4, 8)).joules)
     assert at[32].watts > at[8].watts > at[1].watts
     assert at[8].bytes_j > max(at[1].bytes_j, at[32].bytes_j)

@@ -55,8 +55,13 @@ class Level:
     tuning: Tuning
     runs: int
     seconds: float
-    bytes_s: float
+    bytes: float
     joules: float
+
+    @property
+    def bytes_s(self) -> float:
+        """Throughput of all runs together."""
+        return self.bytes / max(1e-9, self.seconds)
 
     @property
     def watts(self) -> float:
@@ -66,7 +71,7 @@ class Level:
     @property
     def bytes_j(self) -> float:
         """Bytes for each joule: the paper's efficiency, of transfers that move the same."""
-        return self.bytes_s * self.seconds / max(1e-9, self.joules)
+        return self.bytes / max(1e-9, self.joules)
 
 
 Transfer = Callable[[Tuning], Moved]
@@ -88,7 +93,7 @@ def _mean(tuning: Tuning, runs: Sequence[Moved]) -> Level:
         tuning,
         len(runs),
         fmean(run.seconds for run in runs),
-        fmean(run.bytes / max(1e-9, run.seconds) for run in runs),
+        fmean(run.bytes for run in runs),
         fmean(run.joules for run in runs),
     )
 
