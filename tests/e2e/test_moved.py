@@ -1,5 +1,9 @@
 """The server comes back at another address, or with another card: found, named, adopted at once."""
 
+import http.server
+import socket
+import threading
+
 import pytest
 from naproxy.core.reason import reason_of
 
@@ -8,7 +12,8 @@ from tests.e2e.conftest import settle_asleep, settle_awake
 from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import RefusedError
-from tests.simulator.office.server import ADDRESS, MAC, OTHER_ADDRESS
+from tests.simulator.office.namespace import ip
+from tests.simulator.office.server import ADDRESS, ADDRESS_V6, MAC, OTHER_ADDRESS
 
 CONFIG = {
     "server": {
@@ -51,3 +56,35 @@ def test_a_server_with_another_card_is_named_and_adopted(office: Office) -> None
     server = {**CONFIG["server"], "mac": "02:00:5e:10:00:99"}
     office.box.reconfigure(server=server)
     adopted(office, ADDRESS, "ready.stranger")
+
+
+class _Web(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+
+def test_another_machine_at_the_servers_ipv6_address_does_not_pass_for_it(office: Office) -> None:
+    box, client, server = office.box, office.client.name, office.server.name
+    box.reconfigure(server={**CONFIG["server"], "address": ADDRESS_V6})
+    box.await_state("awake")
+    assert ask(office.client, fresh()).status == 200
+    box.sleep()
+    ip("-n", server, "addr", "del", f"{ADDRESS_V6}/64", "dev", "eth0")
+    ip("-n", client, "addr", "add", f"{ADDRESS_V6}/128", "dev", "eth0", "nodad")
+    try:
+        with office.client.entered():
+            web = _Web((ADDRESS_V6, 80), http.server.SimpleHTTPRequestHandler)
+        threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True).start()
+        box.api("POST", "/v1/servers/web/wake", {})
+        wait_for(
+            lambda: "02:00:5e:10:00:10" in str(box.status()["alert"]),
+            "the other machine to be seen",
+        )
+        assert box.status()["state"] == "trouble"
+        web.shutdown()
+        web.server_close()
+    finally:
+        ip("-n", client, "addr", "del", f"{ADDRESS_V6}/128", "dev", "eth0")
+        ip("-n", server, "addr", "add", f"{ADDRESS_V6}/64", "dev", "eth0", "nodad")
+        box.run(["ip", "neigh", "flush", "dev", "eth0"])
+        box.reconfigure(**CONFIG)
+    settle_awake(office)

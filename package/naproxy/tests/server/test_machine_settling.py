@@ -24,7 +24,8 @@ def woken(proper: int = 200, *, times: Times = TIMES, known: machine.Wakes | Non
     office = Office(times=times)
     if known:
         office.machine.wakes = known
-    office.see(Sign.READY, status=proper)
+    office.see(Sign.READY, status=200)
+    office.see(Sign.READY if proper < 500 else Sign.UNFIT, status=proper)
     office.step(SleepAsked(IDLE))
     office.play(machine.DRAIN_S + 0.01)
     office.step(SleepOrdered())
@@ -56,6 +57,17 @@ def test_a_site_that_has_changed_is_ready_after_a_while_and_known_from_then_on()
     assert office.machine.proper == 301
 
 
+def test_a_site_that_was_in_maintenance_before_it_slept_is_not_waited_for() -> None:
+    for learns, state in ((True, State.AWAKE), (False, State.WAKING)):
+        office = woken(503, times=replace(TIMES, learns_proper=learns))
+        office.see(Sign.UNFIT, status=503)
+        assert office.state() is state, learns
+    for status in (200, 404):
+        office = woken(503)
+        office.see(Sign.READY, status=status)
+        assert office.state() is State.AWAKE, status
+
+
 def test_a_quick_wake_with_the_usual_answer_is_kept_at_once() -> None:
     office = woken()
     office.play(2)
@@ -76,7 +88,8 @@ def test_gateway_errors_soon_after_a_wake_hold_requests_again_and_later_do_not()
         (503, 1, State.WAKING),
         (504, 1, State.WAKING),
         (500, 1, State.AWAKE),
-        (503, machine.SETTLE_S + 1, State.AWAKE),
+        (503, machine.RESUME_S - 1, State.WAKING),
+        (503, machine.RESUME_S + 1, State.AWAKE),
     ):
         office = woken()
         office.see(Sign.READY, status=200)
@@ -84,6 +97,17 @@ def test_gateway_errors_soon_after_a_wake_hold_requests_again_and_later_do_not()
         for _ in range(machine.SILENT_PROBES):
             office.see(Sign.UNFIT, status=status)
         assert office.state() is state, (status, later_s)
+
+
+def test_after_a_start_gateway_errors_mean_so_for_longer() -> None:
+    office = woken()
+    office.see(Sign.REFUSING)
+    office.see(Sign.READY, status=200)
+    assert office.machine.settle_s == machine.SETTLE_S
+    office.play(machine.SETTLE_S - 1)
+    for _ in range(machine.SILENT_PROBES):
+        office.see(Sign.UNFIT, status=503)
+    assert office.state() is State.WAKING
 
 
 def test_a_server_that_was_never_put_to_sleep_passes_its_errors_on() -> None:

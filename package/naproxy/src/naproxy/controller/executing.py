@@ -31,7 +31,7 @@ from naproxy.server.appointments import Appointments
 from naproxy.server.commissioning import EVERY_S, Commanded, Given
 from naproxy.server.commissioning import Event as Watched
 from naproxy.server.ladder import Ladder
-from naproxy.server.machine import LEARN_MOST_S, SETTLE_S, Machine, Times
+from naproxy.server.machine import LEARN_MOST_S, Machine, Times
 from naproxy.server.machine_io import (
     Alert,
     Effect,
@@ -227,7 +227,7 @@ class Executor:
         proper = saved.get("proper")
         if isinstance(proper, Mapping) and proper.get("of") == self._probe_subject():
             status = proper.get("status")
-            self.machine.proper = status if isinstance(status, int) and 0 < status < 500 else 0
+            self.machine.proper = status if isinstance(status, int) and 0 < status < 600 else 0
         same = saved.get("sleep_state", self.server.sleep.state) == self.server.sleep.state
         wakes_s = saved.get("wakes_s") if same else None
         for took_s in wakes_s if isinstance(wakes_s, list) else ():
@@ -461,7 +461,7 @@ class Executor:
     def _entered(self, change: Transition) -> None:
         """Publish first, write and learn when nothing waits for it any more."""
         if change.state is State.AWAKE:
-            self._publish_settling(change.before)
+            self._publish_settling()
         elif change.state in (State.WAKING, State.TROUBLE):
             self._publish_restart()
         self._box.page.set_state(self._index, change.state, page.monotonic_us())
@@ -514,10 +514,9 @@ class Executor:
         before, state = STATES[change.before], STATES[change.state]
         _LOG.info("%s: %s -> %s: %s", name, before, state, change.reason)
 
-    def _publish_settling(self, before: State) -> None:
+    def _publish_settling(self) -> None:
         """Say for how long what it answers now may only mean that it is not ready yet."""
-        woke = before in (State.ASLEEP, State.WAKING, State.TROUBLE)
-        settle_ms = round(1000 * SETTLE_S) if woke else 0
+        settle_ms = round(1000 * self.machine.settle_s)
         uncached_ms = round(1000 * self.machine.uncached_s)
         record = self.record
         if (record.settle_ms, record.uncached_ms) != (settle_ms, uncached_ms):
@@ -599,4 +598,5 @@ def _times(server: Server) -> Times:
         on_w=server.power.on_w,
         sleeps_itself=server.sleep.itself,
         off=server.sleep.state == "off",
+        learns_proper=not getattr(server.ready, "status", ()),
     )

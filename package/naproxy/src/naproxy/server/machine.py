@@ -70,7 +70,10 @@ WAKING_EVERY_S: Final = 0.05
 TROUBLE_EVERY_S: Final = 0.25
 
 SETTLE_S: Final = 60.0
-"""For so long after a wake, 502, 503 and 504 mean that the site is not ready yet."""
+"""For so long after a start, 502, 503 and 504 mean that the site is not ready yet."""
+
+RESUME_S: Final = 20.0
+"""The same after a quick wake, in which nothing was seen to start: programs were only asleep."""
 
 OTHER_S: Final = 60.0
 """A woken site that answers with another status than before it slept is waited for so long."""
@@ -160,6 +163,8 @@ class Times:
     """It is left to the server when to sleep."""
     off: bool = False
     """It is switched off when it sleeps."""
+    learns_proper: bool = True
+    """No statuses are configured that mean ready: the one before the sleep does."""
 
 
 class _Stage(Enum):
@@ -192,6 +197,8 @@ class Machine:
         self.slept = slept
         self.proper = 0
         """Status of the site's answer before it last fell asleep; 0: not known."""
+        self.settle_s = 0.0
+        """After it last came up, 502, 503 and 504 mean for so long that it is not ready yet."""
         self.uncached_s = 0.0
         """After it last came up, what it answers is not to be kept for so long."""
         self._elsewhere: Reason | None = None
@@ -348,7 +355,11 @@ class Machine:
         """Take a status that the site did not have before it slept for one of its start."""
         if self.state not in (State.WAKING, State.TROUBLE):
             return seen
-        self._starting |= seen.sign in (Sign.UNFIT, Sign.REFUSING)
+        unfit = seen.sign is Sign.UNFIT and seen.status != self.proper
+        self._starting |= unfit or seen.sign is Sign.REFUSING
+        if seen.sign is Sign.UNFIT and seen.status and seen.status == self.proper:
+            # As before it slept, for maintenance say: there is nothing to wait for.
+            return replace(seen, sign=Sign.READY)
         if seen.sign is not Sign.READY or not self._differs(seen.status):
             return seen
         self._other_s = min(self._other_s, now_s)
@@ -362,7 +373,7 @@ class Machine:
 
     def _differs(self, status: int) -> bool:
         """Is it another status than before the sleep? A page where there was none is no worse."""
-        if not status or not self.proper or status == self.proper:
+        if not status or not self.proper or self.proper >= 500 or status == self.proper:
             return False
         return status >= 300 or self.proper < 400
 
@@ -454,7 +465,7 @@ class Machine:
     # Falling asleep
 
     def _fall(self, now_s: float, reason: Reason) -> None:
-        if self._sign and self._sign.sign is Sign.READY and self._sign.status:
+        if self._sign and self._sign.status and self.times.learns_proper:
             # A commissioning puts it to sleep first of all: so it is known from then on.
             self.proper = self._sign.status
         self._stage = _Stage.DRAINING
@@ -736,14 +747,17 @@ class Machine:
 
     def _settle(self, now_s: float) -> None:
         """It comes up: how long is what it answers doubtful?"""
-        self.uncached_s = 0.0
+        self.settle_s = self.uncached_s = 0.0
         if self.state not in (State.WAKING, State.TROUBLE, State.ASLEEP):
             return
-        took_s = 0.0 if self.state is State.ASLEEP else now_s - self.since_s
-        if self.slept:
-            self._settles_s = now_s + SETTLE_S
-        if self._starting or took_s >= BOOTED_S:
+        called = self.state is not State.ASLEEP
+        took_s = now_s - self._called_s if called else 0.0
+        self.settle_s = RESUME_S
+        if (called and self._starting) or took_s >= BOOTED_S:
+            self.settle_s = SETTLE_S
             self.uncached_s = min(max(UNCACHED_S, took_s), SETTLE_S)
+        if self.slept:
+            self._settles_s = now_s + self.settle_s
 
     def _probe_awake(self, now_s: float) -> None:
         watching = now_s < self._watch_s
