@@ -133,7 +133,6 @@ def test_who_waits_for_a_program_that_starts_late_gets_the_site_and_nothing_else
     for port, *late in (
         (80, 1.0, 0, 0),
         (80, 0, 1.0, 404),
-        (APACHE_PORT, 1.0, 0, 0),
         (APACHE_PORT, 0, 1.0, 503),
     ):
         site.behind(port)

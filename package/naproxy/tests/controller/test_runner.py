@@ -1,4 +1,5 @@
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
@@ -189,6 +190,22 @@ async def test_the_status_has_every_counter_of_every_class(runner: Runner) -> No
     assert requests["crawler"]["refused"] == 5
     assert set(requests) == {k.name.lower() for k in Klass}
     assert set(requests["person"]) == {o.name.lower() for o in Outcome}
+
+
+async def test_what_a_proper_answer_is_and_how_long_wakes_took_is_kept(runner: Runner) -> None:
+    executor, machine = runner.executor, runner.machine
+    machine.proper, machine.wakes.took_s = 302, [75.0, 80.0]
+    assert runner.status()["proper_status"] == 302
+    kept = executor.kept()
+    for other, status in (({}, 302), ({"proper": {"of": "another site", "status": 200}}, 0)):
+        machine.proper, machine.wakes.took_s = 0, []
+        executor.take_up(json.loads(json.dumps({**kept, **other})))
+        assert machine.proper == status, other
+        assert machine.wakes.took_s == [75.0, 80.0]
+    for strange in (None, 7, "x", [None, "7", -1, 1e9]):
+        machine.wakes.took_s = []
+        executor.take_up({**kept, "wakes_s": strange, "proper": strange})
+        assert machine.wakes.took_s == [], strange
 
 
 async def test_an_invalid_or_expired_mode_is_not_taken_up(

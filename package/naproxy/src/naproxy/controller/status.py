@@ -40,6 +40,7 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
             for each in executor.appointments.next(wall_s)[:_APPOINTMENTS]
         ],
         "services": _services(executor),
+        "proper_status": machine.proper or None,
         "moved": asdict(moved) if (moved := executor.moved) else None,
         "alert": machine.alert.plain() if machine.alert else None,
         "wake_s": machine.wake.value_s if machine.wake.count else None,
