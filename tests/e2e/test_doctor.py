@@ -97,6 +97,10 @@ def test_a_varnish_that_is_stopped_and_a_port_that_is_taken_show_everywhere(
     def figure() -> str:
         return str(office.box.api("GET", "/v1/metrics")["text"])
 
+    def looked() -> bool:
+        return bool(office.box.api("GET", "/v1/status")["box"]["front_door"]["looked_s"])
+
+    wait_for(looked, "a first look: while Varnish starts, nothing is reported")
     assert office.box.varnish
     office.box.varnish.terminate()
     office.box.varnish.wait(20)

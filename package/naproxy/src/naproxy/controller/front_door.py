@@ -24,6 +24,8 @@ EVERY_S: Final = 10.0
 _ANSWER_S: Final = 5.0
 _AGAIN_S: Final = 2.0
 """Varnish takes less to start again, after an upgrade say."""
+_STARTS_S: Final = 90.0
+"""Varnish starts after the controller, and a small box compiles its rules for long."""
 _ASK: Final = b"GET /.naproxy/status HTTP/1.1\r\nHost: /\r\nConnection: close\r\n\r\n"
 """No server has this host, so our Varnish refuses the request, and counts no visitor."""
 _OURS: Final = ("varnishd", "vinyld", "haproxy")
@@ -146,12 +148,16 @@ class FrontDoor:
         return {**self._doors.plain(), "looked_s": self._looked_s}
 
     async def _go_on(self) -> None:
+        begun_s = time.monotonic()
         while True:
             await asyncio.sleep(EVERY_S)
             try:
                 found = await look(self._current())
             except Exception:
                 _LOG.exception("the front door")
+                continue
+            starts = self._looked_s is None and time.monotonic() - begun_s < _STARTS_S
+            if found.problems and starts:
                 continue
             for problem in found.problems:
                 if problem not in self._doors.problems:
