@@ -267,7 +267,10 @@ sub naproxy_login {
 	if (req.http.Authorization ~ "(?i)\b(?:ntlm|negotiate|nego2|kerberos)\b" &&
 	    req.proto == "HTTP/1.1" &&
 	    (local.socket != "edge" || proxy.alpn() == "http/1.1") &&
-	    !req.http.Via && req.http.X-Forwarded-For !~ ",") {
+	    req.http.X-Forwarded-For !~ "," &&
+	    # From Varnish 7.3 on its own word is in there.
+	    (!req.http.Via || req.http.Via ~
+	    "^1\.1 [^ ,]+ \((?:Varnish|Vinyl-Cache)/[0-9.]+\)$")) {
 		naproxy.own();
 	}
 }
