@@ -686,7 +686,12 @@ tick_waiting(struct connection *c)
 	} else if (c->state == HELD) {
 		if (service_available(c->svc))
 			connection_go(c);
-		else if (now >= c->held_us + SETTLE_US &&
+		else if (service_state(c->svc) == NAPROXY_ASLEEP &&
+		    service_spent(c->svc, &c->ends)) {
+			/* Nobody wakes it for this client. */
+			SERVICE_ADD(c->svc, refused, 1);
+			connection_abort(c);
+		} else if (now >= c->held_us + SETTLE_US &&
 		    now >= c->svc->woken_us + WAKE_AGAIN_US)
 			connection_wake(c);
 	} else if (c->server.watch.fd < 0) {

@@ -349,10 +349,13 @@ def test_who_has_used_up_a_share_wakes_nothing_and_is_closed(setting: Setting) -
     setting.wakes.settimeout(SOON_S)
     setting.connect(ends_of("203.0.113.1"))
     assert parse(setting.wakes.recv(2000))[1].who == "203.0.113.1"
+    # Also one that waits.
+    others.servers = 1
+    until(lambda: setting.counted() == {"refused": len(over) + 1})
     # The office's own has no share.
     setting.page.layout.spent[0].who = fnv(b"\4\xc0\xa8\0\2")
     setting.connect(ends_of("192.168.0.2"))
-    until(lambda: setting.service.held_now == 2)
+    until(lambda: setting.service.held_now == 1)
     # Once it is awake, everybody is served.
     setting.state(State.AWAKE)
     assert setting.connect(ends_of("198.51.100.9") + b"hello").recv(100) == b"hello"

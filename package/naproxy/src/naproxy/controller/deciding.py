@@ -190,7 +190,8 @@ class Decider:
         awake = self._found_awake(event)
         # A wake is somebody's, whether or not the policy waits for more of him.
         if self._policy.counts(request) or (request.needs_server and not awake):
-            self._sharing.ask(request.t_s, event, awake=awake)
+            # That of a connection without an address is on a share already, see may_wake.
+            self._sharing.ask(request.t_s, event, awake=awake or not event.address)
 
     def may_wake(self, asked: WakeRequest) -> bool:
         """Hear who asks for the server, and return whether it may be woken for them.
