@@ -552,6 +552,7 @@ def test_what_several_keys_said_is_read_as_the_one_that_says_it_now() -> None:
     proxmox = f'driver = "proxmox"\nhost = "h"\nfingerprint = "{"ab" * 32}"\n'
     login = 'password_file = "/etc/naproxy/token"\n'
     meter = '[[meter]]\nid = "m"\nof = "web"\n'
+    own = '[[server.wake]]\ndriver = "command"\n'
     for older, newer, warned in (
         (
             f'[server.sleep]\n{proxmox}token_file = "/etc/naproxy/token"\n'
@@ -583,6 +584,11 @@ def test_what_several_keys_said_is_read_as_the_one_that_says_it_now() -> None:
             {"via"},
         ),
         (
+            f'{own}program = "on"\narguments = ["a b", "$(id)", "-x"]\n',
+            f"{own}program = \"on 'a b' '$(id)' -x\"\n",
+            {"arguments"},
+        ),
+        (
             f'{meter}driver = "nut"\nups = "a@b"\nvariable = "ups.load"\n',
             f'{meter}driver = "nut"\nhost = "a@b"\nsource = "ups.load"\n',
             {"ups", "variable"},
@@ -603,6 +609,7 @@ def test_nonsense_in_what_several_keys_said_is_refused_and_never_a_crash() -> No
     for older, where in (
         ("[server.policy]\nname = 'schedule'\ndays = 3\n", "server.web.policy.hours[0]"),
         ("[server.sleep]\ndriver = 'proxmox'\nnode = [1]\n", "server.web.sleep.machine"),
+        ("[[server.wake]]\ndriver = 'command'\narguments = 3\n", "server.web.wake.1.program"),
         ("[[meter]]\nid = 'm'\nof = 'web'\nvia = 'hwmon'\nhwmon_dir = 3\n", "meter.m.device"),
     ):
         assert where in problems(LEAST + older), older

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from driver_calls import failures, needs
 from naproxy.core.reason import WrongError
+from naproxy.core.schema import Problem, load
 from naproxy.drivers import own_command
 from naproxy.drivers.sleep import command as sleep_command
 from naproxy.drivers.wake import SlowDriver, SlowRungSettings, command, etherwake, gpio, udp
@@ -266,7 +268,7 @@ def script(directory: Path, text: str, mode: int = 0o755) -> str:
 
 
 def run(name: str, *arguments: str, **settings: Any) -> list[str]:
-    chosen = command.Settings(program=name, arguments=arguments, **settings)
+    chosen = command.Settings(program=shlex.join([name, *arguments]), **settings)
     return failures(command.Driver(chosen, TARGET))
 
 
@@ -310,6 +312,10 @@ def test_a_program_that_is_not_there_is_said(commands: Path) -> None:
 def test_a_program_is_a_name_and_not_a_path() -> None:
     for name in ("../../bin/sh", "/bin/sh", "-c", ".hidden", "a b", "a;b", ""):
         assert own_command.is_program(name), name
+    for call in ("../press x", "'a b' x", "press 'x", "$(id) x", " ", "press;id x"):
+        found: list[Problem] = []
+        load(command.Settings, {"program": call}, "wake", found)
+        assert [each.where for each in found] == ["wake.program"], call
 
 
 @needs_root

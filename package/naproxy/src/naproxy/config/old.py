@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
@@ -102,6 +103,13 @@ def _guest(way: Mapping[str, Any]) -> Any:
     return f"{way.get('node')}/{way.get('kind', 'qemu')}/{way.get('vmid')}"
 
 
+def _call(way: Mapping[str, Any]) -> Any:
+    arguments = way["arguments"] if isinstance(way["arguments"], list) else [way["arguments"]]
+    if not way.get("program"):
+        return ""
+    return " ".join([str(way["program"]), *(shlex.quote(str(each)) for each in arguments)])
+
+
 def _chip(meter: Mapping[str, Any]) -> Any:
     if meter.get("via") == "i2c":
         return f"/dev/i2c-{meter.get('bus', 1)}"
@@ -124,6 +132,10 @@ JOINED: Final = (
     Joined("server.policy", ("days", "opens", "closes"), "hours", _hours),
     *(
         Joined(f"server.{ways}", ("node", "kind", "vmid"), "machine", _guest)
+        for ways in ("sleep", "wake", "rung")
+    ),
+    *(
+        Joined(f"server.{ways}", ("arguments",), "program", _call)
         for ways in ("sleep", "wake", "rung")
     ),
     Joined("meter", ("via", "bus", "hwmon_dir"), "device", _chip),

@@ -6,6 +6,7 @@ web interface does, can choose among them, but cannot have just anything run as 
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,24 +22,42 @@ is_program: Final = fits(
 )
 
 
+def _is_call(text: str) -> Reason | None:
+    try:
+        name, *_ = shlex.split(text) or [""]
+    except ValueError:
+        return Reason("config.quotes")
+    return is_program(name)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CommandSettings:
     """What to run."""
 
-    program: str = option(f"Name of a program in {DIRECTORY}", low=1, high=64, check=is_program)
-    arguments: tuple[str, ...] = option("Its arguments", (), high=32)
+    program: str = option(
+        f"Name of a program in {DIRECTORY}, and its arguments, those with spaces in quotes",
+        low=1,
+        high=1000,
+        check=_is_call,
+    )
+
+    @property
+    def call(self) -> list[str]:
+        """The program's name and its arguments. No shell reads them."""
+        return shlex.split(self.program)
 
 
 async def run(settings: CommandSettings, target: Target, timeout_s: float) -> program.Ended:
     """Run it to its end, with the server's data in its environment; WrongError if it cannot be."""
-    file = roots(settings.program)
+    name, *arguments = settings.call
+    file = roots(name)
     about_server = {
         "NAPROXY_SERVER": target.id,
         "NAPROXY_ADDRESS": target.address,
         "NAPROXY_MAC": target.mac,
         "NAPROXY_INTERFACE": target.interface,
     }
-    return await program.run([str(file), *settings.arguments], timeout_s, about_server)
+    return await program.run([str(file), *arguments], timeout_s, about_server)
 
 
 def roots(name: str) -> Path:

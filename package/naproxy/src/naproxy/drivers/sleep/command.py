@@ -23,4 +23,4 @@ class Driver(SleepDriver[Settings]):
     async def order(self) -> SleepResult:
         """Run it and return its answer."""
         ended = await own_command.run(self._settings, self._target, self._settings.timeout_s)
-        return by_exit_status(ended, own_words(self._settings.program))
+        return by_exit_status(ended, own_words(self._settings.call[0]))

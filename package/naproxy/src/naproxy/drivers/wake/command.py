@@ -25,4 +25,4 @@ class Driver(SlowDriver[Settings]):
         """Run it once."""
         ended = await own_command.run(self._settings, self._target, self._settings.timeout_s)
         if ended.code != 0:
-            raise WrongError("driver.program", program=self._settings.program, words=ended.why)
+            raise WrongError("driver.program", program=self._settings.call[0], words=ended.why)
