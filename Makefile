@@ -319,7 +319,7 @@ siege: build ## attacks on the box while others are served, ten minutes, build/s
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.simulator.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
-BENCHES := proxy wake tls edge policy cache transfer engines estimate meter history webui tasks
+BENCHES := proxy wake tls edge policy cache transfer engines people estimate meter history webui tasks
 bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/; bench-proxy and the like: docs/performance.md
 bench-%: build
 	@mkdir -p $(BUILD)/bench

@@ -1,4 +1,4 @@
-"""Who has used up a share: the server is not woken for him any more, and he is told why."""
+"""Strangers have cost as much as they may: the server is woken for people only."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,17 +12,24 @@ from tests.simulator.office.namespace import OfficeError
 
 pytestmark = pytest.mark.long
 
-CONFIG = {"server": {"share": {"wakes": 1}}}
+CONFIG = {"server": {"share": {"strangers_cost": 0.00001}}}
+"""Less than one wake costs."""
 
 
 @pytest.fixture
-def spent(asleep: Office) -> Iterator[Office]:
-    """The server sleeps again after the one wake that its visitor has in a day."""
-    wait_for(lambda: over(asleep) or use_up(asleep), "the share to be used up", 120)
-    before = packets(asleep)
-    yield asleep
-    assert packets(asleep) == before
-    assert asleep.box.status()["state"] == "asleep"
+def spent(asleep: Office) -> Office:
+    """The server sleeps again after the one wake that strangers have in a day."""
+    wait_for(lambda: over(asleep) or use_up(asleep), "the budget to be used up", 120)
+    return asleep
+
+
+@pytest.fixture
+def unwoken(spent: Office) -> Iterator[Office]:
+    """Nobody wakes it."""
+    before = packets(spent)
+    yield spent
+    assert packets(spent) == before
+    assert spent.box.status()["state"] == "asleep"
 
 
 def use_up(office: Office) -> bool:
@@ -30,25 +37,35 @@ def use_up(office: Office) -> bool:
     ask(office.client, fresh(), headers=ASSET)
     office.box.sleep()
     with contextlib.suppress(OfficeError):
-        return wait_for(lambda: over(office), "the share to be used up", 3)
+        return wait_for(lambda: over(office), "the budget to be used up", 3)
     return False
 
 
 def over(office: Office) -> bool:
-    return bool(office.box.page().spent[0].who)
+    return bool(office.box.page().server[0].spent_mask)
 
 
 def packets(office: Office) -> int:
     return int(office.server.board.report()["counts"]["magic"])
 
 
-def test_a_page_says_that_nobody_is_woken_for_it_and_waits_for_others(spent: Office) -> None:
-    page = ask(spent.client, fresh("/"), headers=PERSON)
-    assert (page.status, page.headers["x-naproxy"]) == (503, "spent")
-    assert b"<script" in page.body
-
-
-def test_anything_else_is_told_when_to_come_back(spent: Office) -> None:
-    answer = ask(spent.client, fresh(), headers=ASSET)
+def test_a_client_that_shows_nothing_of_a_browser_wakes_nobody(unwoken: Office) -> None:
+    for _ in range(3):
+        page = ask(unwoken.client, fresh("/"), headers=PERSON)
+        assert (page.status, page.headers["x-naproxy"]) == (503, "spent")
+        assert b"<script" in page.body
+    answer = ask(unwoken.client, fresh(), headers=ASSET)
     assert (answer.status, answer.headers["x-naproxy"]) == (503, "spent")
     assert int(answer.headers["retry-after"]) >= 1
+
+
+def test_a_browser_that_follows_the_page_is_served(spent: Office) -> None:
+    assert ask(spent.client, fresh("/"), headers=PERSON).headers["x-naproxy"] == "spent"
+    ask(spent.client, "/.naproxy/status", headers={**PERSON, "Accept": "*/*"})
+
+    def is_let_in() -> bool:
+        again = ask(spent.client, fresh("/"), headers=PERSON)
+        return again.headers.get("x-naproxy") != "spent"
+
+    wait_for(is_let_in, "the box to take it for a person")
+    wait_for(lambda: spent.box.status()["state"] == "awake", "the wake")

@@ -61,13 +61,9 @@
 					(s.state !== "trouble" || !d.body.classList.contains("trouble"))
 				) {
 					back();
-				} else if (
-					s.state === "asleep" &&
-					seconds() > 5 &&
-					!d.hidden &&
-					!d.body.classList.contains("spent")
-				) {
-					// Asleep again, while nobody looked: asking wakes it.
+				} else if (s.state === "asleep" && seconds() > 5 && !d.hidden) {
+					// Asleep again, while nobody looked: asking wakes it. It
+					// also wakes for who was taken for a robot until now.
 					location.reload();
 				} else if (left && number && s.eta_s > Math.max(0, eta - seconds()) + 2) {
 					eta = seconds() + s.eta_s;

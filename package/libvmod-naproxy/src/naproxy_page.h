@@ -252,13 +252,18 @@ struct naproxy_challenge {
 	char		answer[NAPROXY_ANSWER_LEN];
 };
 
+#define NAPROXY_SHOWN		16
+
 /*
- * Whose share of the awake time is used up: the hash of an address or of a
- * network, see naproxy_event; 0 is an empty slot. Never E_OWN's. [C]
+ * Whose share of the awake time is used up, and who has shown that they are a
+ * person: the hash of an address or of a network, see naproxy_event; 0 is an
+ * empty slot. Never E_OWN's. [C]
  */
 struct naproxy_spent {
 	uint64_t	who;
-	uint32_t	servers;		/* 1 << index */
+	uint32_t	servers;		/* 1 << index; and, above these by
+						   NAPROXY_SHOWN, where spent_mask
+						   refuses no person there */
 	uint32_t	programs;		/* the same, but not for people */
 };
 

@@ -171,11 +171,13 @@ np_snap_spent(const struct np_snap *snap, const struct np_site *site,
 	CHECK_OBJ_NOTNULL(snap, NP_SNAP_MAGIC);
 	if (rec->flags & NAPROXY_E_OWN)
 		return (false);
+	address = &snap->spent[snap_spent_slot(snap, rec->address)];
 	if (site->conf.spent_mask >> rec->klass & 1)
-		return (true);
+		return (rec->klass != NAPROXY_PERSON ||
+		    (address->servers >> NAPROXY_SHOWN >>
+		    (site - snap->site) & 1) == 0);
 	if (snap->nspent == 0)
 		return (false);
-	address = &snap->spent[snap_spent_slot(snap, rec->address)];
 	network = &snap->spent[snap_spent_slot(snap, rec->network)];
 	servers = address->servers | network->servers;
 	if (rec->klass != NAPROXY_PERSON)

@@ -31,6 +31,7 @@
 /* Bytes of an answer of ours, and of another's head: more than most have. */
 #define SYNTH_MOST		12288
 #define HEAD_MOST		1024
+#define FOLLOWED_S		8	/* then a page that says so loads again */
 #define PACED_S			10	/* then a crawler may ask again */
 
 #define H_X_Naproxy_Cookie	HDR("X-Naproxy-Cookie")
@@ -762,6 +763,13 @@ vmod_retry_after(VRT_CTX)
 	if (rec->site->conf.crawl_ms != 0 &&
 	    np_server_available(rec->site->server))
 		return (PACED_S);
+	/*
+	 * Strangers have cost as much as they may. A browser that loads the page
+	 * again shows that it is one, and is served: see server/people.py.
+	 */
+	if ((rec->flags & NAPROXY_E_PAGE_LOAD) != 0 &&
+	    (rec->site->conf.spent_mask >> rec->klass & 1) != 0)
+		return (FOLLOWED_S);
 	at_us = rec->site->conf.retry_at_us;
 	now_us = np_now_us();
 	if (np_robot(rec->klass) && at_us > now_us)

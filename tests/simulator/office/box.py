@@ -135,7 +135,7 @@ class Box(Namespace):
             "ready": {"kind": "http", "path": "/robots.txt"},
             "policy": {"name": "thesis", "min_awake_s": 86400},
             # All visitors come from one machine, which is no stranger.
-            "share": {"awake_s": 0, "wakes": 0},
+            "share": {"strangers_cost": 0},
         }
         merged = _merge({"box": {"interface": "eth0"}, "server": web}, changes)
         return {**merged, "server": [merged["server"]]}

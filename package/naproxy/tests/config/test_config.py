@@ -697,6 +697,13 @@ def test_nonsense_in_an_older_table_is_refused_and_never_a_crash() -> None:
         assert problems(servers), servers
 
 
+def test_older_limits_of_visitors_are_read_and_none_stays_none() -> None:
+    for line, cost in (("awake_s = 0", 0.0), ("awake_s = 600\nwakes = 3", 0.1)):
+        found = config.look(f"{LEAST}[server.share]\n{line}\n")
+        assert found.config.server[0].share.strangers_cost == cost, line
+        assert {each.reason.code for each in found.warnings} == {"config.now_gone"}, line
+
+
 def test_what_an_older_file_says_wrongly_of_it_is_refused() -> None:
     for line in ('run_dir = "run"', 'platform = "ours"', "realtime = 1"):
         assert f"box.{line.split()[0]}" in problems(f"[box]\n{line}\n")
@@ -710,7 +717,7 @@ def test_every_key_says_what_it_is() -> None:
 
 
 def test_every_number_with_a_dimension_says_its_unit() -> None:
-    bare = {"port", "fraction", "most_cycles", "wakes"}
+    bare = {"port", "fraction", "most_cycles", "strangers_cost"}
     bare |= {"line", "shunt_uohm"}
     bare |= {"channel", "price_per_kwh", "co2_g_per_kwh", "to_server_port"}
     bare |= {"co2_by_hour", "smtp_port"}

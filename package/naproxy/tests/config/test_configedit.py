@@ -431,3 +431,10 @@ def vars_of(change: Change) -> dict[str, Any]:
     if change.op == "remove":
         del said["value"]
     return said
+
+
+def test_older_limits_of_visitors_are_removed_and_none_stays_none() -> None:
+    text = b'[[server]]\nid = "web"\n[server.share]\nawake_s = 0\nwakes = 0\n'
+    changed = configedit.edit(text, [Change("set", "box.notice", "Hi")])
+    [server] = tomllib.loads(changed.decode())["server"]
+    assert server["share"] == {"strangers_cost": 0.0}

@@ -19,6 +19,7 @@ from naproxy.core.reason import Reason
 from naproxy.core.request import WakeRequest
 from naproxy.core.state import Klass, State
 from naproxy.policy.base import Decision
+from naproxy.server.people import Request
 from naproxy.server.shares import OWN, OWN_ROBOT, Party, Settings, Shares
 from naproxy.shm import page
 from naproxy.shm.events import Event
@@ -35,12 +36,10 @@ name = "timeout"
 idle_s = 7200
 [server.awake]
 work_paths = ["/backup"]
-[server.share]
-awake_s = 600
-wakes = 10
 """
 SERVER = samples.server(text=TEXT)
 VISITOR, STRANGER = Party(1, 101), Party(2, 102)
+PROGRAM = STRANGER._replace(program=True)
 
 
 class Clock:
@@ -83,6 +82,11 @@ class Awake:
         """A request of a person that has ended."""
         self.runner.decider.heard([event(self.clock, party, outcome, flags)], fresh=True)
 
+    def shows_a_person(self, party: Party) -> None:
+        """It loads what a page embeds."""
+        self.asks(party, Outcome.HIT, page_h.E_PAGE_LOAD)
+        self.asks(party, Outcome.HIT)
+
     def in_flight(
         self,
         party: Party,
@@ -118,7 +122,7 @@ def event(clock: Clock, party: Party, outcome: Outcome = Outcome.FETCH, flags: i
     return replace(
         FETCH,
         t_us=int(1e6 * clock.now_s),
-        klass=Klass.CRAWLER if party.robot else Klass.PERSON,
+        klass=Klass.CRAWLER if party.robot else Klass.API if party.program else Klass.PERSON,
         outcome=outcome,
         flags=flags | page_h.E_NEEDED,
         address=party.address,
@@ -148,10 +152,10 @@ async def test_a_silent_tunnel_keeps_it_awake_for_its_share_and_no_longer(server
     assert server.runner.machine.reason == ONLY_SPENT
 
 
-async def test_after_a_strangers_patience_earlier_clients_count(server: Awake) -> None:
+async def test_after_a_programs_patience_earlier_clients_count(server: Awake) -> None:
     server.asks(OWN)
     server.passes(100)
-    server.asks(STRANGER)
+    server.asks(PROGRAM)
     server.passes(151)
     reason = server.runner.decider.decision.reason
     assert reason == Reason("policy.idle_of", idle_s=250, least_s=7200.0)
@@ -159,6 +163,7 @@ async def test_after_a_strangers_patience_earlier_clients_count(server: Awake) -
 
 
 async def test_a_visitor_in_flight_keeps_it_awake_when_a_spender_is_over(server: Awake) -> None:
+    server.shows_a_person(VISITOR)
     server.in_flight(STRANGER)
     server.passes(500)
     server.in_flight(VISITOR)
@@ -179,9 +184,9 @@ async def test_a_robot_that_found_it_awake_is_nobody_the_server_waits_for(server
 
 async def test_what_a_spender_asks_is_not_for_the_policy(server: Awake) -> None:
     server.asks(VISITOR)
-    server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
+    server.shares.programs.charge(PROGRAM.address, 600.0, 0.0)
     server.passes(100)
-    server.asks(STRANGER)
+    server.asks(PROGRAM)
     server.asks(Party(9, 109), flags=page_h.E_SPENT)
     server.runner.decider.decide()
     reason = server.runner.decider.decision.reason
@@ -189,12 +194,12 @@ async def test_what_a_spender_asks_is_not_for_the_policy(server: Awake) -> None:
 
 
 async def test_work_keeps_it_awake_unless_only_spenders_started_it(server: Awake) -> None:
-    server.asks(STRANGER, flags=page_h.E_WORK)
+    server.asks(PROGRAM, flags=page_h.E_WORK)
     assert server.inhibitors() == ["server.work"]
-    server.shares.addresses.charge(STRANGER.address, 600.0, 0.0)
+    server.shares.programs.charge(PROGRAM.address, 600.0, 0.0)
     assert server.inhibitors() == []
     server.asks(VISITOR, flags=page_h.E_WORK)
-    server.asks(STRANGER, flags=page_h.E_WORK)
+    server.asks(PROGRAM, flags=page_h.E_WORK)
     assert server.inhibitors() == ["server.work"]
 
 
@@ -213,7 +218,7 @@ async def test_a_login_keeps_it_awake_though_its_address_is_over(server: Awake) 
 
 
 async def test_a_program_in_flight_keeps_it_awake_for_ten_minutes(server: Awake) -> None:
-    text = TEXT.replace("awake_s = 600", "awake_s = 28800").replace("7200", "60")
+    text = TEXT.replace("7200", "60")
     server.runner.configure(samples.server(text=text), "lo")
     server.in_flight(STRANGER, people=0)
     row = server.page.layout.client[1]
@@ -246,15 +251,23 @@ async def test_abandoned_requests_keep_it_awake_for_a_minute(server: Awake) -> N
 
 
 async def test_who_asks_and_hangs_up_over_and_over_pays_for_it(server: Awake) -> None:
-    server.woken_by(STRANGER)
+    server.woken_by(PROGRAM)
     server.page.server(0).fetching_now = 1
     for _ in range(30):
-        server.asks(STRANGER)
+        server.asks(PROGRAM)
         server.passes(20)
-    assert server.shares.over(STRANGER)
-    server.asks(STRANGER)
+    assert server.shares.over(PROGRAM)
+    server.asks(PROGRAM)
     server.passes(60)
     assert server.sleeping
+
+
+async def test_a_person_keeps_it_awake_all_day(server: Awake) -> None:
+    server.shows_a_person(STRANGER)
+    server.in_flight(STRANGER)
+    server.passes(60_000, step_s=10)
+    assert server.inhibitors() == ["server.connections"]
+    assert server.runner.status()["over_share"]["cost"] == 0
 
 
 @pytest.mark.parametrize("by_hand", [True, False])
@@ -268,23 +281,38 @@ async def test_time_awake_for_all_is_on_nobodys_share(server: Awake, by_hand: bo
     assert server.shares.spent == ()
 
 
-async def test_the_status_tells_how_many_are_over(server: Awake) -> None:
+async def test_the_status_tells_how_many_are_over_and_what_strangers_cost(server: Awake) -> None:
     assert server.runner.status()["over_share"] == {
         "addresses": 0,
         "networks": 0,
         "robots": False,
+        "cost": 0.0,
+        "most_cost": 0.1,
+        "closed": False,
     }
     server.in_flight(STRANGER)
     server.passes(601)
-    assert server.runner.status()["over_share"]["addresses"] == 1
+    told = server.runner.status()["over_share"]
+    assert told["addresses"] == 1
+    assert told["cost"] == pytest.approx(600 * 41.7 * 0.30 / 3.6e6, abs=0.0001)
 
 
 async def test_a_new_configuration_changes_the_limits_of_the_day(server: Awake) -> None:
     server.in_flight(STRANGER)
     server.passes(601)
     assert server.shares.over(STRANGER)
-    text = TEXT.replace("awake_s = 600", "awake_s = 0")
+    text = f"{TEXT}[server.share]\nstrangers_cost = 0\n"
     server.runner.configure(samples.server(text=text), "lo")
+    assert not server.shares.over(STRANGER)
+
+
+async def test_a_page_that_says_so_lets_people_in_when_strangers_have_cost_enough(
+    server: Awake,
+) -> None:
+    server.shares.cost = 0.1
+    server.asks(STRANGER, Outcome.SPENT, page_h.E_PAGE_LOAD)
+    assert server.shares.over(STRANGER)
+    server.asks(STRANGER, Outcome.STATUS)
     assert not server.shares.over(STRANGER)
 
 
@@ -310,12 +338,13 @@ def test_whose_share_a_request_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def over(*whos: int, robots: bool = False, programs: tuple[int, ...] = ()) -> Shares:
     made = Shares(Settings())
+    made.pass_time(0.0, 1, [], paid=False)
     for who in whos:
-        made.addresses.charge(who, 28800.0, 0.0)
+        made.addresses.charge(who, 600.0, 0.0)
+        made.people.open(who, 0, 600.0)
     for who in programs:
         made.programs.charge(who, 600.0, 0.0)
     if robots:
-        made.pass_time(0.0, 1, [], paid=False)
         for address in range(60):
             party = Party(1000 + address, 2000 + address, robot=True)
             made.ask(0.0, party, awake=True)
@@ -353,6 +382,20 @@ def test_who_is_not_over_any_more_is_taken_out_also_by_a_new_controller(shared: 
     assert (told(shared), shared.server(2).spent_mask) == ({}, 0)
 
 
+def test_all_but_people_are_refused_when_strangers_have_cost_enough(shared: Page) -> None:
+    made = over(7)
+    for t_s, load in ((0.0, True), (1.0, False)):
+        made.people.saw(Request(t_s, 5, 6, int(t_s), 200, page_load=load))
+    made.cost = 0.1
+    spent = Spent(shared)
+    spent.tell({1: made})
+    assert told(shared) == {7: 2, 5: 2 << page_h.SHOWN}
+    assert shared.server(1).spent_mask == 0b111111
+    made.pass_time(1.0, 2, [], paid=False)
+    spent.tell({1: made})
+    assert (told(shared), shared.server(1).spent_mask) == ({}, 0)
+
+
 def test_of_more_than_the_page_holds_the_last_are_told(shared: Page) -> None:
     Spent(shared).tell({0: over(*range(1, 301))})
     assert sorted(told(shared)) == list(range(301 - page_h.MOST_SPENT, 301))
@@ -386,21 +429,18 @@ async def test_passed_connections_keep_it_awake_while_bytes_come(server: Awake) 
     assert server.inhibitors() == []
 
 
-async def test_passed_connections_wake_it_as_often_as_a_share_has_wakes(server: Awake) -> None:
+async def test_passed_connections_wake_it_until_strangers_have_cost_what_they_may(
+    server: Awake,
+) -> None:
     asked = WakeRequest("203.0.113.9", "pass", klass="person", host="web", path="port 443")
     decider, shares = server.runner.decider, server.shares
-    shares.configure(Settings(wakes=2))
-    woken = 0
     for _ in range(8):
         for state in (State.FALLING_ASLEEP, State.ASLEEP):
             decider.observed(state, server.clock.now_s)
-        # It is told of four times a second while it waits.
-        if all(decider.may_wake(asked) for _ in range(5)):
-            woken += 1
-            decider.observed(State.AWAKE, server.clock.now_s)
-    assert woken == 2
-    assert shares.over(party_at("203.0.113.9"))
-    assert decider.may_wake(replace(asked, who="203.0.113.10"))
+        assert decider.may_wake(asked)
+        decider.observed(State.AWAKE, server.clock.now_s)
+    shares.cost = shares.most_cost
+    assert not decider.may_wake(asked)
     assert decider.may_wake(replace(asked, who="192.168.0.9"))
     # A request's wake is on a share by its event.
     assert decider.may_wake(replace(asked, method="POST"))

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, takewhile
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -15,11 +15,14 @@ from naproxy import policy
 from naproxy.core.state import Klass, State
 from naproxy.policy import thesis, timeout
 from naproxy.policy.base import Policy, Request
+from naproxy.server.people import MOST
+from naproxy.server.people import Request as Asked
 from naproxy.server.shares import (
     ACCOUNTS,
     OWN,
     OWN_ROBOT,
     ROBOTS_S,
+    Costs,
     Limit,
     Party,
     Settings,
@@ -35,10 +38,13 @@ VISITOR: Final = Party(1, 101)
 STRANGER: Final = Party(2, 102)
 ROBOT: Final = Party(2, 102, robot=True)
 PROGRAM: Final = Party(2, 102, program=True)
+OTHER: Final = Party(1, 101, program=True)
 
 
-def shares(**changes: int) -> Shares:
-    return Shares(Settings(**changes))
+def shares(**changes: float) -> Shares:
+    made = Shares(Settings(**changes))
+    made.pass_time(0.0, 1, [], paid=False)  # The day has begun.
+    return made
 
 
 def passed(made: Shares, seconds: float, uses: list[Use], *, day: int = 1) -> None:
@@ -57,42 +63,154 @@ def woken(made: Shares, *parties: Party) -> None:
     made.woke(5.0)
 
 
-@pytest.mark.parametrize(
-    ("settings", "party", "share_s", "people_too"),
-    [
-        ({"awake_s": 100}, STRANGER, 100, True),
-        ({}, VISITOR, 8 * 3600, True),
-        ({}, ROBOT, 600, False),
-        ({}, PROGRAM, 600, False),
-        ({"awake_s": 60}, PROGRAM, 60, True),
-        ({"awake_s": 3600}, PROGRAM, 600, False),
-    ],
-)
+@pytest.mark.parametrize("party", [ROBOT, PROGRAM])
 def test_who_has_requests_in_flight_pays_for_the_time_until_the_share_is_used_up(
-    settings: dict[str, int], party: Party, share_s: int, people_too: bool
+    party: Party,
 ) -> None:
-    made = shares(**settings)
-    passed(made, share_s - 1, [Use(party, 1)])
+    made = shares()
+    passed(made, 599, [Use(party, 1)])
     assert not made.over(party)
     passed(made, 1, [Use(party, 1)])
     assert made.over(party)
-    assert made.spent == ((party.address,) if people_too else ())
-    assert made.spent_by_programs == (() if party.person else (party.address,))
+    assert made.spent == ()
+    assert made.spent_by_programs == (party.address,)
 
 
-@pytest.mark.parametrize(
-    ("settings", "party", "wakes"),
-    [({}, VISITOR, 100), ({}, PROGRAM, 10), ({"wakes": 2}, STRANGER, 2)],
-)
-def test_a_wake_counts_when_the_server_sleeps_again_until_the_share_is_used_up(
-    settings: dict[str, int], party: Party, wakes: int
-) -> None:
-    made = shares(**settings)
-    for wake in range(wakes):
-        woken(made, party)
-        assert not made.over(party), wake
+def test_a_wake_counts_when_the_server_sleeps_again_until_the_share_is_used_up() -> None:
+    made = shares()
+    for wake in range(10):
+        woken(made, PROGRAM)
+        assert not made.over(PROGRAM), wake
     made.slept(6.0)
-    assert made.over(party)
+    assert made.over(PROGRAM)
+
+
+def asks(made: Shares, t_s: float, party: Party = STRANGER, **what: Any) -> None:
+    """A client that claims to be a browser asks for something, and gets it."""
+    asked = {"path": 1, "status": 200, **what}
+    made.people.saw(Asked(t_s, party.address, party.network, **asked))
+
+
+def loads_a_page(made: Shares, t_s: float, party: Party = VISITOR) -> None:
+    """As a browser does: the page, and what it embeds."""
+    asks(made, t_s, party, page_load=True)
+    asks(made, t_s + 1, party, path=2)
+
+
+def test_a_person_has_no_limit_in_a_day() -> None:
+    made = shares()
+    for t_s in range(0, 86400, 60):
+        loads_a_page(made, t_s)
+    for _ in range(500):
+        woken(made, VISITOR)
+    passed(made, 80_000, [Use(VISITOR, 1)])
+    assert not made.over(VISITOR)
+    assert made.visitor(VISITOR)
+    assert made.cost == 0
+
+
+def test_who_behaves_as_no_person_would_has_a_programs_share() -> None:
+    def pages(made: Shares) -> None:
+        for number in range(30):
+            asks(made, 600.0 * number, page_load=True, path=number)
+
+    def waiting_pages(made: Shares) -> None:
+        for number in range(3):
+            asks(made, 600.0 * number, page_load=True, waits=True)
+
+    def silent(made: Shares) -> None:
+        passed(made, 600, [Use(STRANGER, 1)])
+
+    def missing(made: Shares) -> None:
+        loads_a_page(made, 0.0, STRANGER)
+        for number in range(60):
+            asks(made, 2.0 + number, path=100 + number, status=404)
+
+    for attack in (pages, waiting_pages, silent, missing):
+        made = shares()
+        attack(made)
+        assert not made.visitor(STRANGER), attack
+        passed(made, 600, [Use(STRANGER, 1)])
+        assert made.over(STRANGER), attack
+        assert made.spent == (STRANGER.address,), attack
+        assert not made.over(STRANGER._replace(address=3)), attack
+
+
+def test_who_shows_that_it_is_a_browser_is_served_again() -> None:
+    def embedded(made: Shares) -> None:
+        loads_a_page(made, 10_000.0, STRANGER)
+
+    def followed(made: Shares) -> None:
+        asks(made, 10_000.0, page_load=True, waits=True)
+        asks(made, 10_002.0, status_path=True)
+
+    def loaded_again(made: Shares) -> None:
+        asks(made, 10_000.0, page_load=True, waits=True)
+        asks(made, 10_011.0, page_load=True)
+
+    def application(made: Shares) -> None:
+        for path in range(3):
+            asks(made, 10_000.0, path=path)
+
+    for shows in (embedded, followed, loaded_again, application):
+        made = shares()
+        passed(made, 2000, [Use(STRANGER, 1)])
+        assert made.over(STRANGER)
+        shows(made)
+        assert not made.over(STRANGER), shows
+
+
+def test_who_has_shown_that_it_is_a_person_needs_not_do_so_again_on_the_next_day() -> None:
+    made = shares()
+    loads_a_page(made, 0.0)
+    passed(made, 2000, [Use(VISITOR, 1)], day=2)
+    assert not made.over(VISITOR)
+    passed(made, 2000, [Use(VISITOR, 1)], day=3)
+    assert made.over(VISITOR)
+
+
+def test_nobody_shows_to_be_a_person_by_what_is_not_asked_for() -> None:
+    made = shares()
+    passed(made, 2000, [Use(STRANGER, 1)])
+    asks(made, 0.0, status_path=True)
+    asks(made, 100.0, page_load=True, waits=True)
+    asks(made, 300.0, status_path=True)
+    asks(made, 400.0, status=404)
+    for t_s in range(500, 800, 5):
+        asks(made, t_s, page_load=True, waits=True)
+    assert made.over(STRANGER)
+
+
+def test_all_strangers_together_cost_what_the_office_allows_and_people_go_on() -> None:
+    made = shares(strangers_cost=0.01)
+    loads_a_page(made, 0.0)
+    for address in range(100, 200):
+        newcomer = Party(address, address)
+        asks(made, 1.0, newcomer, page_load=True)
+        passed(made, 100, [Use(newcomer, 1)])
+        if made.closed:
+            break
+    assert made.closed
+    assert made.cost == pytest.approx(0.01, rel=0.01)
+    for party in (Party(300, 300), PROGRAM, ROBOT):
+        assert made.over(party), party
+    for party in (VISITOR, OWN, OWN_ROBOT):
+        assert not made.over(party), party
+    assert made.people.persons == (VISITOR.address,)
+    # The page that says so asks the box how the server is.
+    asks(made, 2.0, Party(300, 300), page_load=True, waits=True)
+    asks(made, 3.0, Party(300, 300), status_path=True)
+    assert not made.over(Party(300, 300))
+    passed(made, 1, [], day=2)
+    assert not made.closed
+
+
+def test_a_flood_of_addresses_that_claim_to_be_browsers_takes_bounded_memory() -> None:
+    made = shares()
+    for address in range(1, 3 * MOST):
+        asks(made, 0.0, Party(address, address), page_load=True)
+        made.people.open(address, address, 700.0)
+    assert len(list(made.people.attackers)) == MOST
 
 
 def test_person_behind_the_address_of_a_program_that_is_over_is_not() -> None:
@@ -103,13 +221,7 @@ def test_person_behind_the_address_of_a_program_that_is_over_is_not() -> None:
     assert made.visitor(STRANGER)
 
 
-def test_addresses_of_a_network_pay_together_and_programs_of_it_half_an_hour() -> None:
-    made = shares(awake_s=100)
-    for number in range(4):
-        passed(made, 75, [Use(Party(10 + number, 99), 1)])
-    assert made.over(Party(10, 99))
-    assert made.over(Party(1000, 99))
-    assert made.spent == (99,)
+def test_programs_of_a_network_pay_together_half_an_hour() -> None:
     made = shares()
     for address in range(10):
         passed(made, 180, [Use(Party(10 + address, 102, program=True), 1)])
@@ -117,53 +229,52 @@ def test_addresses_of_a_network_pay_together_and_programs_of_it_half_an_hour() -
     assert not made.over(Party(99, 102))
 
 
-@pytest.mark.parametrize("other", [VISITOR, OWN])
+@pytest.mark.parametrize("other", [OTHER, OWN])
 def test_those_in_flight_at_once_split_it_and_the_offices_own_pay_nothing(other: Party) -> None:
-    made = shares(awake_s=100)
-    uses = [Use(STRANGER, 50), Use(other, 1)]
-    passed(made, 199, uses)
-    assert not made.over(STRANGER)
+    made = shares()
+    uses = [Use(PROGRAM, 50), Use(other, 1)]
+    passed(made, 1199, uses)
+    assert not made.over(PROGRAM)
     passed(made, 1, uses)
-    assert made.over(STRANGER)
-    assert made.over(other) is (other is VISITOR)
+    assert made.over(PROGRAM)
+    assert made.over(other) is (other is OTHER)
 
 
 def test_with_nobody_in_flight_who_asked_last_pays() -> None:
-    made = shares(awake_s=100)
-    made.ask(0.0, VISITOR, awake=True)
-    made.ask(0.0, STRANGER, awake=True)
+    made = shares()
+    made.ask(0.0, OTHER, awake=True)
+    made.ask(0.0, PROGRAM, awake=True)
     passed(made, 20, [])
-    assert made.addresses.left_s(STRANGER.address) == 80
-    assert made.addresses.left_s(VISITOR.address) == 100
+    assert made.programs.left_s(PROGRAM.address) == 580
+    assert made.programs.left_s(OTHER.address) == 600
 
 
 def test_when_it_waits_for_one_no_longer_who_asked_before_pays() -> None:
-    made = shares(awake_s=1000)
+    made = shares()
     passed(made, 0, [])
-    made.addresses.charge(STRANGER.address, 980, 0)
-    made.ask(0.0, VISITOR, awake=True)
-    made.ask(0.0, STRANGER, awake=True)
+    made.programs.charge(PROGRAM.address, 580, 0)
+    made.ask(0.0, OTHER, awake=True)
+    made.ask(0.0, PROGRAM, awake=True)
     passed(made, 30, [])
-    assert made.addresses.left_s(STRANGER.address) == pytest.approx(10, abs=1)
-    assert made.addresses.left_s(VISITOR.address) == pytest.approx(980, abs=1)
+    assert made.programs.left_s(PROGRAM.address) == pytest.approx(10, abs=1)
+    assert made.programs.left_s(OTHER.address) == pytest.approx(580, abs=1)
 
 
-def test_it_waits_for_one_a_quarter_of_what_is_left_to_him_and_for_the_offices_own_on() -> None:
-    made = shares(awake_s=100)
-    made.addresses.charge(STRANGER.address, 20, 0)
-    made.ask(0.0, STRANGER, awake=True)
+def test_it_waits_for_one_a_quarter_of_what_is_left_to_it_and_for_people_on() -> None:
+    made = shares()
+    made.programs.charge(PROGRAM.address, 520, 0)
+    made.ask(0.0, PROGRAM, awake=True)
     assert made.others_since_s(19.9) == 0.0
     assert made.others_since_s(20.0) is None
-    made.ask(0.0, OWN, awake=True)
-    assert made.others_since_s(1e6) == 0.0
+    for party in (STRANGER, OWN):
+        made.ask(0.0, party, awake=True)
+        assert made.others_since_s(1e6) == 0.0
 
 
-@pytest.mark.parametrize(("party", "part"), [(STRANGER, 100), (PROGRAM, 50), (ROBOT, 50)])
-def test_a_policy_learns_from_people_until_the_share_ends_and_from_programs_for_half(
-    party: Party, part: int
-) -> None:
-    made = shares(awake_s=100)
-    made._charge(party, part - 1, 0)
+@pytest.mark.parametrize("party", [PROGRAM, ROBOT])
+def test_a_policy_learns_from_programs_for_half_of_their_share(party: Party) -> None:
+    made = shares()
+    made._charge(party, 299, 0)
     assert made.visitor(party)
     made._charge(party, 1, 0)
     assert not made.visitor(party)
@@ -184,16 +295,16 @@ def test_a_lone_program_comes_back_ten_times_before_it_is_over() -> None:
 
 def test_time_that_is_not_paid_or_that_nobody_looked_is_on_nobodys_account() -> None:
     for times, paid in ((range(1000), False), ((0, 5000), True)):
-        made = shares(awake_s=100)
+        made = shares()
         for t_s in times:
-            made.pass_time(float(t_s), 1, [Use(STRANGER, 1)], paid=paid)
-        assert not made.over(STRANGER), paid
+            made.pass_time(float(t_s), 1, [Use(PROGRAM, 1)], paid=paid)
+        assert not made.over(PROGRAM), paid
 
 
 def test_all_robots_pay_together_and_each_for_its_address_too() -> None:
-    made = shares(awake_s=100)
+    made = shares()
     for number in range(10):
-        passed(made, 10, [Use(Party(10 + number, 20 + number, robot=True), 1)])
+        passed(made, 60, [Use(Party(10 + number, 20 + number, robot=True), 1)])
     assert made.robots_over
     assert made.over(Party(1000, 1001, robot=True))
     assert not made.over(Party(10, 20))
@@ -210,61 +321,64 @@ def test_one_stranger_does_not_use_up_the_robots_share() -> None:
 
 
 def test_robots_of_one_network_use_up_a_quarter_of_the_robots_share() -> None:
-    made = shares(awake_s=100)
+    made = shares()
     for number in range(3):
         for address in range(4):
-            passed(made, 20, [Use(Party(10 * number + address, number, robot=True), 1)])
+            passed(made, 120, [Use(Party(10 * number + address, number, robot=True), 1)])
     assert not made.robots_over
-    passed(made, 24, [Use(Party(100, 100, robot=True), 1)])
+    passed(made, 149, [Use(Party(100, 100, robot=True), 1)])
     assert not made.robots_over
     passed(made, 1, [Use(Party(100, 100, robot=True), 1)])
     assert made.robots_over
 
 
-def test_a_stranger_who_poses_as_a_robot_too_has_one_account() -> None:
-    made = shares(awake_s=100)
-    passed(made, 50, [Use(STRANGER, 1)])
-    passed(made, 50, [Use(ROBOT, 1)])
-    assert made.over(STRANGER)
-    assert not made.robots_over
-
-
 def test_those_who_ask_for_the_same_wake_split_it() -> None:
-    made = shares(wakes=2)
-    for _ in range(3):
-        woken(made, STRANGER, VISITOR)
-    for _ in range(2):
-        made.slept(0.0)
-    assert not made.over(STRANGER)
+    made = shares()
+    for _ in range(19):
+        woken(made, PROGRAM, OTHER)
+    made.slept(0.0)
+    assert not made.over(PROGRAM)
+    woken(made, PROGRAM, OTHER)
+    made.slept(0.0)
+    assert made.over(PROGRAM)
+
+
+def nearly_over(party: Party) -> Shares:
+    """One more wake is too many for it."""
+    made = shares()
+    for _ in range(9):
+        woken(made, party)
+    made.slept(5.0)
+    return made
 
 
 def test_who_is_answered_after_the_wake_is_on_that_wake_and_not_on_the_next() -> None:
-    made = shares(wakes=1)
-    woken(made, VISITOR)
-    made.ask(5.0, VISITOR, awake=False)
+    made = nearly_over(OTHER)
+    woken(made, OTHER)
+    made.ask(5.0, OTHER, awake=False)
     made.slept(100.0)
-    assert made.over(VISITOR)
-    made.ask(200.0, STRANGER, awake=False)
+    assert made.over(OTHER)
+    made.ask(200.0, PROGRAM, awake=False)
     made.woke(205.0)
     made.slept(300.0)
-    assert made.over(STRANGER)
+    assert made.programs.left_wakes(PROGRAM.address) == 9
 
 
 def test_who_asks_while_it_falls_asleep_is_on_the_next_wake() -> None:
-    made = shares(wakes=1)
+    made = nearly_over(PROGRAM)
     made.woke(0.0)
     made.falls_asleep()
-    made.ask(1.0, STRANGER, awake=False)
+    made.ask(1.0, PROGRAM, awake=False)
     made.slept(2.0)
-    assert not made.over(STRANGER)
+    assert not made.over(PROGRAM)
     made.woke(7.0)
     assert made.others_since_s(8.0) == 7.0
     made.slept(60.0)
-    assert made.over(STRANGER)
+    assert made.over(PROGRAM)
 
 
 def test_a_robot_that_waits_for_a_wake_is_whom_it_is_woken_for() -> None:
-    made = shares(wakes=1)
+    made = nearly_over(ROBOT)
     made.slept(0.0)
     made.pass_time(1.0, 1, [Use(ROBOT, 1)], paid=True)
     made.woke(5.0)
@@ -274,7 +388,7 @@ def test_a_robot_that_waits_for_a_wake_is_whom_it_is_woken_for() -> None:
 
 def test_a_server_that_nobody_asked_for_is_awake_for_the_office_whoever_came_before() -> None:
     for visits in ((), (VISITOR,)):
-        made = shares(awake_s=100)
+        made = shares()
         for party in visits:
             made.ask(0.0, party, awake=True)
         made.slept(50.0)
@@ -285,29 +399,33 @@ def test_a_server_that_nobody_asked_for_is_awake_for_the_office_whoever_came_bef
 
 
 def test_the_day_after_the_accounts_are_empty() -> None:
-    made = shares(awake_s=100)
-    passed(made, 100, [Use(STRANGER, 1)])
+    made = shares()
+    passed(made, 600, [Use(PROGRAM, 1)])
+    assert made.over(PROGRAM)
     passed(made, 1, [], day=2)
-    assert made.spent == ()
-    passed(made, 98, [Use(STRANGER, 1)], day=2)
-    assert not made.over(STRANGER)
+    assert made.spent_by_programs == ()
+    assert made.cost < 0.0001
+    passed(made, 598, [Use(PROGRAM, 1)], day=2)
+    assert not made.over(PROGRAM)
 
 
-def test_without_limits_nobody_is_ever_over() -> None:
-    made = shares(awake_s=0, wakes=0)
-    for _ in range(100):
-        woken(made, STRANGER)
-    passed(made, 5000, [Use(STRANGER, 1)])
-    assert not made.over(STRANGER)
+def test_without_a_budget_nobody_is_ever_over() -> None:
+    made = shares(strangers_cost=0)
+    for party in (STRANGER, PROGRAM, ROBOT):
+        for _ in range(100):
+            woken(made, party)
+        passed(made, 5000, [Use(party, 1)])
+        assert not made.over(party), party
 
 
-def test_another_limit_holds_for_the_day_that_is_under_way() -> None:
-    made = shares(awake_s=100)
-    passed(made, 100, [Use(STRANGER, 1)])
-    made.configure(Settings(awake_s=200))
-    assert not made.over(STRANGER)
-    made.configure(Settings(awake_s=50))
-    assert made.over(STRANGER)
+def test_another_budget_and_another_price_hold_for_the_day_that_is_under_way() -> None:
+    made = shares(strangers_cost=0.001)
+    passed(made, 500, [Use(PROGRAM, 1)])
+    assert made.closed
+    made.configure(Settings(strangers_cost=0.1), lambda: Costs(1.0, 0.0))
+    assert not made.closed
+    passed(made, 2, [Use(OTHER, 1)])
+    assert made.closed
 
 
 @pytest.mark.parametrize("robot", [ROBOT, OWN_ROBOT])
@@ -328,11 +446,11 @@ def test_robots_one_after_another_are_robots_on_end() -> None:
     assert made.keeping(ROBOTS_S, [Use(Party(999, 9, robot=True), 1)]) == []
 
 
-def test_people_in_flight_keep_it_awake_without_end_unless_they_are_over() -> None:
-    made = shares(awake_s=100)
-    uses = [Use(STRANGER, 1), Use(VISITOR, 1), Use(OWN, 1)]
+def test_people_in_flight_keep_it_awake_without_end_and_programs_until_they_are_over() -> None:
+    made = shares()
+    uses = [Use(PROGRAM, 1), Use(VISITOR, 1), Use(OWN, 1)]
     assert made.keeping(0.0, uses) == made.keeping(1e6, uses) == uses
-    passed(made, 100, [Use(STRANGER, 1)])
+    passed(made, 600, [Use(PROGRAM, 1)])
     assert made.keeping(2e6, uses) == uses[1:]
 
 
@@ -380,6 +498,8 @@ class World:
     in_flight: dict[Party, float] = field(default_factory=dict)
     refused: list[Party] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
+    most_cost: float = 0.0
+    """What strangers have cost at most in a day."""
 
     def uses(self) -> list[Use]:
         self.in_flight = {p: end for p, end in self.in_flight.items() if end > self.t_s}
@@ -403,6 +523,7 @@ class World:
             self.awake_s += self.t_s - before_s
             day = int(self.t_s // DAY_S)
             used_up = self.shares.pass_time(self.t_s, day, uses, paid=True)
+            self.most_cost = max(self.most_cost, self.shares.cost)
             since_s = self.shares.others_since_s(self.t_s) or -math.inf
             if used_up or since_s < self.since_s:
                 self.forget()
@@ -438,6 +559,13 @@ class World:
         self.slept.append(self.t_s)
 
     def request(self, party: Party, lasts_s: float) -> None:
+        # The controller looks at the day all the time.
+        self.shares.pass_time(self.t_s, int(self.t_s // DAY_S), [], paid=False)
+        asleep = self.state is State.ASLEEP
+        if party == VISITOR:
+            loads_a_page(self.shares, self.t_s)
+        elif party.person:
+            asks(self.shares, self.t_s, party, page_load=lasts_s < 1, waits=asleep and lasts_s < 1)
         if self.shares.over(party):
             self.refused.append(party)
             if self.state is State.AWAKE:
@@ -489,7 +617,7 @@ def live(
     return world
 
 
-def world_of(made: Policy, **limits: int) -> World:
+def world_of(made: Policy, **limits: float) -> World:
     world = World(made, shares(**limits))
     world.policy.observed(world.t_s, State.ASLEEP)
     world.shares.slept(world.t_s)
@@ -520,7 +648,9 @@ STRATEGIES: Final = {
     "person and robot in turn": [(20.0, False, 15.0), (10.0, True, 60.0)],
 }
 MOST_A_DAY_S: Final = 600 + WAKE_S + 2 * BEAT_S
-PERSON_A_DAY_S: Final = 8 * 3600 + WAKE_S + 2 * BEAT_S
+BUDGET: Final = 0.10
+LAST_WAKE: Final = 0.001
+"""A wake in which the budget ends is not called off."""
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -531,16 +661,26 @@ def test_a_program_costs_at_most_ten_minutes_a_day_in_a_week(name: str, idle_s: 
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_who_poses_as_a_person_costs_at_most_eight_hours_a_day_in_a_week(name: str) -> None:
+def test_who_claims_to_be_a_browser_costs_less_than_the_budget_in_a_week(name: str) -> None:
     world = live(world_of(waiting(7200.0)), hostile(STRATEGIES[name], STRANGER))
-    assert world.awake_s <= 7 * PERSON_A_DAY_S
+    assert world.most_cost <= BUDGET + LAST_WAKE
+
+
+def test_a_thousand_addresses_of_as_many_networks_cost_the_budget_a_day() -> None:
+    attack = (
+        (t_s, Party(10 + t_s // 30 % 1000, 2000 + t_s // 30 % 1000), 0.1)
+        for t_s in range(0, int(DAY_S), 30)
+    )
+    world = live(world_of(waiting(120.0)), attack, VISITS, DAY_S)
+    assert world.most_cost <= BUDGET + LAST_WAKE
+    assert world.refused
+    assert VISITOR not in world.refused
 
 
 @pytest.mark.parametrize("name", ["a page each ten minutes", "person and robot in turn"])
 def test_without_a_limit_the_same_keeps_it_awake_all_day(name: str) -> None:
-    limits = {"awake_s": 0, "wakes": 0}
     attack = hostile(STRATEGIES[name])
-    world = live(world_of(waiting(7200.0), **limits), attack, length_s=DAY_S)
+    world = live(world_of(waiting(7200.0), strangers_cost=0), attack, length_s=DAY_S)
     assert world.awake_s > 0.99 * DAY_S
 
 

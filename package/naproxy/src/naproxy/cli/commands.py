@@ -222,8 +222,7 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
         lines.append(f"expected up in {max(1, round(server['eta_s']))} s")
     if server["held"]:
         lines.append(f"requests waiting for it: {server['held']}")
-    if share := _over_share(server["over_share"]):
-        lines.append(f"over their share of it today: {share}")
+    lines += _strangers(server["over_share"])
     if server["mode"] == "awake":
         until_s = server["mode_until_s"]
         until = f" until {clock(until_s, now_s)}" if until_s else ""
@@ -280,10 +279,13 @@ def visits(around: int) -> str:
     return f"{around} {what} today did not come through the box"
 
 
-def _over_share(over: Mapping[str, Any]) -> str:
+def _strangers(over: Mapping[str, Any]) -> Iterator[str]:
     counted = [(over["addresses"], "addresses"), (over["networks"], "networks")]
     said = [f"{number} {what}" for number, what in counted if number]
-    return ", ".join([*said, "robots"] if over["robots"] else said)
+    if share := ", ".join([*said, "robots"] if over["robots"] else said):
+        yield f"over their share of it today: {share}"
+    if cost := over.get("cost"):
+        yield f"strangers have cost {cost:.2f} of {over['most_cost']:.2f} today"
 
 
 def _planned(server: Mapping[str, Any], now_s: float) -> Iterator[str]:

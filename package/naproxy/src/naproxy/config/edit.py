@@ -182,6 +182,8 @@ def _outdated(data: dict[str, Any]) -> list[old.Old]:
 
 def _updates(data: dict[str, Any]) -> Iterator[Change]:
     moved = set()
+    for _, where in old.without_limits(data):
+        yield Change("set", f"{where}.{old.NO_LIMIT}", 0.0)
     for each in _outdated(data):
         if each.now and each.is_elsewhere:
             section, _, key = each.now.rpartition(".")

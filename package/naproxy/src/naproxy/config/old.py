@@ -67,6 +67,8 @@ OLD: Final[dict[str, str | None]] = {
     "server.ready.timeout_s": None,
     "server.ready.interval_s": None,
     "server.ready.status": None,
+    "server.share.awake_s": None,
+    "server.share.wakes": None,
     "meter.highest_w": None,
     "meter.timeout_s": None,
     "meter.interface": None,
@@ -141,6 +143,9 @@ JOINED: Final = (
     Joined("meter", ("via", "bus", "hwmon_dir"), "device", _chip),
 )
 
+NO_LIMIT: Final = "strangers_cost"
+"""With 0 no client has a limit, as with `awake_s` before."""
+
 FIRST_WAY: Final = "etherwake"
 """The driver of the way to wake a server for which none is given."""
 
@@ -214,6 +219,13 @@ def found_joined(data: dict[str, Any]) -> Iterator[OldJoined]:
                 yield OldJoined(section, where, keys, joined.now, joined.join(section))
 
 
+def without_limits(data: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the sections, and where they are, in which 0 said that no client has a limit."""
+    for section, where in _sections(data, ["server", "share"], ""):
+        if section.get("awake_s") == 0 and NO_LIMIT not in section:
+            yield section, where
+
+
 def _sections(here: Any, path: Sequence[str], where: str) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the tables at a path, each member of an array, with where they are."""
     if isinstance(here, list):
@@ -279,6 +291,8 @@ def list_ways(server: Any, make: Callable[[Any, Any], Any]) -> None:
 
 def take(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """Bring the data up to date; return what old keys say of arguments, and warnings."""
+    for share, _ in without_limits(data):
+        share[NO_LIMIT] = 0.0
     every, arguments = list(found(data)), {}
     for old in every:
         value = old.section.pop(old.key)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
+from typing import Final
 
 from naproxy.controller.look import Looker, look
 from naproxy.controller.varnish import Varnish
@@ -14,6 +15,9 @@ from naproxy.controller.verifying import Verifier
 from naproxy.core import office_time
 from naproxy.history.write.journal import Journal
 from naproxy.shm.page import Page
+
+ASSUMED_PRICE: Final = 0.30
+"""For a kilowatt-hour, in the office's currency, where the settings have no price."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class BoxContext:
     """The office's zone: what is decided by hours goes by its clocks."""
     day: Callable[[], int] = lambda: office_time.local(time.time()).toordinal()
     """The office's day now."""
+    price_per_kwh: Callable[[], float] = lambda: ASSUMED_PRICE
+    """What a kilowatt-hour costs the office now."""
     look: Looker = look
     """Looks whether a server's visitors come past the box."""
     verifier: Verifier = field(default_factory=Verifier)

@@ -170,6 +170,8 @@ class Decider:
         if fresh and any(e.outcome in SERVED for e in events):
             self._executor.step(Traffic())
         # Who is over a share is served while the server is awake, and that is all.
+        for event in events:
+            self._sharing.saw(event)
         heard = [e for e in events if not (e.spent or self._shares.over(party_of(e)))]
         for event in heard:
             # When one ended is not in the ring: what is heard of after a restart was just now.

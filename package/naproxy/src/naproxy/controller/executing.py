@@ -55,6 +55,7 @@ from naproxy.server.machine_io import (
 from naproxy.server.machine_io import Answer as SleepAnswer
 from naproxy.server.seeing import Metered, Pinged
 from naproxy.server.services import Known
+from naproxy.server.shares import Costs
 from naproxy.server.stages import Stage
 from naproxy.shm import page
 
@@ -142,7 +143,7 @@ class Executor:
         self._interface = interface
         self._seeker = Seeker(self._sought)
         self._moved: Place | None = None
-        self.sharing = Sharing(box, index, server.share)
+        self.sharing = Sharing(box, index, server.share, lambda: self._costs(server))
         self.appointments = Appointments(server.awake, box.where())
         self.services = Known()
         self._waking: WakeStages
@@ -173,6 +174,11 @@ class Executor:
         self._pinger = Pinger(server.address, self._pinged)
         self._application = Application(server.awake, target.web)
 
+    def _costs(self, server: Server) -> Costs:
+        """Return what it costs awake beyond its sleep, in the office's currency."""
+        power, a_joule = server.power, self._box.price_per_kwh() / 3.6e6
+        return Costs(max(0.0, power.on_w - power.off_w) * a_joule, power.switch_j * a_joule)
+
     def configure(self, server: Server, interface: str) -> None:
         """Take a new configuration; the state, and what was measured, stay."""
         if not self._neighbour.is_at(server.address, interface):
@@ -180,7 +186,7 @@ class Executor:
             self._neighbour = Neighbour(server.address, interface)
         self._interface = interface
         self._seek(self.machine.state, server)
-        self.sharing.shares.configure(server.share)
+        self.sharing.shares.configure(server.share, lambda: self._costs(server))
         self.appointments.configure(server.awake, self._box.where())
         self._prober.stop()
         self._pinger.stop()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from naproxy.controller.context import BoxContext
 from naproxy.controller.through import Through
 from naproxy.core import page_h
-from naproxy.core.page_h import MOST_SPENT
+from naproxy.core.page_h import MOST_SPENT, Outcome
 from naproxy.core.state import Klass
-from naproxy.server.shares import OWN, OWN_ROBOT, Party, Settings, Shares, Use
+from naproxy.server.people import Request
+from naproxy.server.shares import OWN, OWN_ROBOT, Costs, Party, Settings, Shares, Use
 from naproxy.shm.events import Event
 from naproxy.shm.page import Page, fnv
 
 _ROBOTS: Final = sum(1 << klass for klass in Klass if klass.robot)
+_ALL: Final = sum(1 << klass for klass in Klass)
 _NOBODYS_S: Final = 60.0
 """Requests at the server of whom Varnish names no client keep it awake for so long after the last
 of somebody who may: their client has hung up."""
@@ -62,13 +64,30 @@ def _exempt(party: Party) -> Party:
 class Sharing:
     """One server's."""
 
-    def __init__(self, box: BoxContext, index: int, settings: Settings) -> None:
+    def __init__(
+        self, box: BoxContext, index: int, settings: Settings, costs: Callable[[], Costs] = Costs
+    ) -> None:
         """Begin with empty accounts: they last for a day, and are not worth a place on a disk."""
         self._box = box
         self._index = index
-        self.shares = Shares(settings)
+        self.shares = Shares(settings, costs)
         self.through = Through(box.page, index)
         self._used_s = time.monotonic()
+
+    def saw(self, event: Event) -> None:
+        """Hear of a request that ended: does its client behave like a person?"""
+        if event.own or not event.address or event.klass != Klass.PERSON:
+            return
+        outcome = event.outcome
+        sent_away = outcome == Outcome.WAITING_PAGE or (
+            outcome == Outcome.SPENT and event.page_load
+        )
+        asked = Request(
+            event.t_us / 1e6,
+            *(event.address, event.network, event.path, event.status, event.page_load, sent_away),
+            status_path=outcome == Outcome.STATUS,
+        )
+        self.shares.people.saw(asked)
 
     def ask(self, t_s: float, event: Event, *, awake: bool) -> None:
         """Hear of a request that is a reason to stay awake."""
@@ -120,10 +139,23 @@ class Sharing:
         """Return how many are over their share."""
         shares = self.shares
         return {
-            "addresses": len(shares.addresses.over | shares.programs.over),
-            "networks": len(shares.networks.over | shares.program_networks.over),
+            "addresses": len({*shares.spent, *shares.programs.over}),
+            "networks": len(shares.program_networks.over),
             "robots": shares.robots_over,
+            "cost": round(shares.cost, 4),
+            "most_cost": shares.most_cost,
+            "closed": shares.closed,
         }
+
+
+class _Wanted(NamedTuple):
+    """What is to be in the page of one server."""
+
+    over: tuple[int, ...]
+    programs: tuple[int, ...]
+    persons: tuple[int, ...]
+    classes: int
+    """Which classes are refused, but for `persons`."""
 
 
 class Spent:
@@ -132,36 +164,43 @@ class Spent:
     def __init__(self, shared: Page) -> None:
         """What an earlier controller told is not known any more."""
         self._page = shared
-        self._told: dict[int, tuple[tuple[int, ...], tuple[int, ...], bool]] | None = None
+        self._told: dict[int, _Wanted] | None = None
 
     def tell(self, all_shares: Mapping[int, Shares]) -> None:
         """Write what is new; `all_shares` are by the servers' places in the page."""
         wanted = {
-            index: (s.spent, s.spent_by_programs, s.robots_over) for index, s in all_shares.items()
+            index: _Wanted(
+                s.spent,
+                s.spent_by_programs,
+                s.people.persons[-MOST_SPENT:] if s.closed else (),
+                _ALL if s.closed else _ROBOTS if s.robots_over else 0,
+            )
+            for index, s in all_shares.items()
         }
         if wanted == self._told:
             return
         self._told = wanted
         all_over, programs_over = _masks(wanted, 0), _masks(wanted, 1)
         # Of a list that is too long the end counts: a person's share is worth many programs'.
+        persons = _masks(wanted, 2)
         only = [who for who in programs_over if who not in all_over]
-        last = [*only, *all_over][-MOST_SPENT:]
+        rest = [who for who in persons if who not in all_over and who not in programs_over]
+        last = [*only, *all_over, *rest][-MOST_SPENT:]
         last += [0] * (MOST_SPENT - len(last))
         with self._page.configure(None) as layout:
             for slot, who in zip(layout.spent, last, strict=True):
                 slot.who = who
-                slot.servers, slot.programs = all_over.get(who, 0), programs_over.get(who, 0)
+                slot.servers = all_over.get(who, 0) | persons.get(who, 0) << page_h.SHOWN
+                slot.programs = programs_over.get(who, 0)
         for index in range(page_h.SERVERS):
-            mask = _ROBOTS if index in wanted and wanted[index][2] else 0
+            mask = wanted[index].classes if index in wanted else 0
             if self._page.server(index).spent_mask != mask:
                 with self._page.configure(index) as record:
                     record.spent_mask = mask
 
 
-def _masks(
-    wanted: Mapping[int, tuple[tuple[int, ...], tuple[int, ...], bool]], kind: Literal[0, 1]
-) -> dict[int, int]:
-    """Return at which servers each of them is over: 0 for everybody, 1 for programs."""
+def _masks(wanted: Mapping[int, _Wanted], kind: Literal[0, 1, 2]) -> dict[int, int]:
+    """Return at which servers each of them is: over, over for programs, or a person's."""
     masks: dict[int, int] = {}
     for index, told in wanted.items():
         for who in told[kind]:

@@ -40,7 +40,7 @@ from naproxy.config.in_force import InForce, complain, warn
 from naproxy.config.installation import Installation
 from naproxy.config.worked import PROVED_S, Chosen, Worked
 from naproxy.controller import slots
-from naproxy.controller.context import BoxContext
+from naproxy.controller.context import ASSUMED_PRICE, BoxContext
 from naproxy.controller.front_door import FrontDoor
 from naproxy.controller.intensity import Intensity
 from naproxy.controller.learning import Learner
@@ -50,6 +50,7 @@ from naproxy.controller.sharing import Spent
 from naproxy.controller.varnish import Varnish
 from naproxy.core import files, log, office_time
 from naproxy.core.names import ascii_site
+from naproxy.core.rates import rates
 from naproxy.core.reason import Reason
 from naproxy.core.request import Refusal, WakeRequest
 from naproxy.core.schema import ConfigError, plain
@@ -135,6 +136,7 @@ class Controller:
             epoch_s,
             power_w,
             self._meters.quick_w,
+            price_per_kwh=self._price_per_kwh,
             varnish=self._varnish,
             served=lambda: self._keeper.served,
         )
@@ -409,6 +411,12 @@ class Controller:
         """Go by the box's time zone anew, if the office has none of its own."""
         if not self.current().office.time_zone:
             self._take(self.current())
+
+    def _price_per_kwh(self) -> float:
+        """Return the mean price of these 24 hours, or what is assumed where none is set."""
+        now_s, config = time.time(), self.current()
+        prices = rates(plain(config), office_time.where()).price
+        return prices.per_kwh(now_s - 43200, now_s + 43200) or ASSUMED_PRICE
 
     def _remember(self, new: Config) -> None:
         """Keep the page's configuration: on our image Varnish starts with it, and before us."""

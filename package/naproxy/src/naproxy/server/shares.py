@@ -1,16 +1,19 @@
-"""What one stranger may cost a server in a day: time awake, and wakes.
+"""What strangers may cost a server in a day: time awake, wakes, and money.
 
 A server is awake for those who use it. Each moment of that is split among those who have
 requests in flight, and without any it is on who asked last: that is whom the policy waits for.
-So whoever lengthens the time awake pays for it, and nobody pays for what others lengthen. Who has
-used up a share keeps the server awake no longer and does not wake it, until the office's next day.
-Long before that the server waits for him less and less, so that he can come back often.
+So whoever lengthens the time awake pays for it, and nobody pays for what others lengthen.
 
-Accounts are of addresses, of their networks, and one of all robots together, because robots have
-many addresses. Of that one a network can use up a quarter; what it costs beyond is on its own.
-People may cost a working day. Robots and programs that nobody has logged in may cost minutes, and
-have accounts of that besides: a person behind the same address is not locked out by them.
-The office's own clients have none, nor has who has logged in: the VMOD says so of a request.
+Robots and programs have accounts: of addresses, of their networks, and one of all robots together,
+because robots have many addresses. Of that one a network can use up a quarter; what it costs beyond
+is on its own. A client that has used up its account keeps the server awake no longer and does not
+wake it, until the office's next day. Long before that the server waits for it less and less.
+
+People have no account, unless their behaviour looks like an attack (`people`): then they have a
+program's. All who have not shown that they are people may together cost the office so much money in
+a day. Once that is spent, robots and programs are refused. A client that claims to be a browser is
+served as soon as it shows that it is one, as by following the page that says so.
+The office's own clients have no limit, nor has who has logged in: the VMOD says so of a request.
 Pure: times and readings are arguments.
 """
 
@@ -18,11 +21,12 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from naproxy.core.schema import option
+from naproxy.server.people import People
 
 ROBOTS_S: Final = 60.0
 """Requests of robots keep a server awake for so long on end, and no longer."""
@@ -30,18 +34,15 @@ ROBOTS_S: Final = 60.0
 ACCOUNTS: Final = 4096
 """Accounts of addresses, and as many of networks, that are kept; when full, the larger half stays.
 
-So to forget an account others must have 2048 that are as large. By default a day has 144 programs'
-shares of time, and 432 of wakes if one takes 20 s: a program that has used three tenths of a share
-is never forgotten, nor is a person who has used three hundredths of his.
+So to forget an account others must have 2048 that are as large. A day has 144 programs' shares of
+time, and 432 of wakes if one takes 20 s: a program that has used three tenths of a share is never
+forgotten.
 """
 
 PROGRAM_AWAKE_S: Final = 600
 """What an address may cost in a day by robots and programs, and what all robots together may."""
 
 PROGRAM_NETWORK_AWAKE_S: Final = 1800
-NETWORK_TIMES: Final = 3
-"""All addresses of a network (IPv4: /24, IPv6: /48) together may keep the server awake for as long
-as so many of them: by the default for a whole day."""
 PROGRAM_WAKES: Final = 10
 
 
@@ -55,11 +56,7 @@ NETWORKS_OF_ROBOTS: Final = 4
 """So many networks at least use up the robots' share: one stranger must not take it from them."""
 
 VISITOR: Final = 0.5
-"""A program that has used up this much of a share is no visitor any more from whom a policy learns.
-
-People are until their share ends: a policy that hears nothing of them puts the server to sleep
-after each of their pages, and a few hours of that use up the wakes.
-"""
+"""A program that has used up this much of a share is no visitor from whom a policy learns."""
 
 _LATEST: Final = 1024
 _MOST_STEP_S: Final = 10.0
@@ -68,24 +65,27 @@ _MOST_STEP_S: Final = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a visitor may cost in a day; the office's own clients may cost anything."""
+    """What strangers may cost in a day; people and the office's own clients may cost anything."""
 
-    awake_s: int = option(
-        "How long one address may keep the server awake in a day; then it sleeps and wakes without"
-        " regard to that address until midnight. Robots, and programs that have not logged in, get"
-        " at most 10 minutes. A whole network (IPv4: /24, IPv6: /48) gets three times as much."
-        " Visitors who have logged in have no limit. 0: no limit for anybody",
-        28800,
+    strangers_cost: float = option(
+        "What all strangers together may cost in a day by keeping the server awake, in the office's"
+        " currency: robots, programs, and clients that have not shown that they are people."
+        " Visitors who behave like people or have logged in are always served. 0: no limit for"
+        " anybody",
+        0.10,
         low=0,
-        high=86400,
+        high=1000,
     )
-    wakes: int = option(
-        "How often one address may wake the server in a day; robots and programs at most 10 times."
-        " 0: no limit for anybody",
-        100,
-        low=0,
-        high=100000,
-    )
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a server costs beyond its sleep, in the office's currency."""
+
+    awake_s: float = 41.7 * 0.30 / 3.6e6
+    """A second awake. The default has the powers of the thesis and 0.30 for a kWh."""
+    wake: float = 170.7 * 0.30 / 3.6e6
+    """A sleep and a wake."""
 
 
 class Party(NamedTuple):
@@ -98,7 +98,7 @@ class Party(NamedTuple):
 
     @property
     def person(self) -> bool:
-        """Has it a person's share?"""
+        """Does it claim to be a person's browser?"""
         return not (self.robot or self.program)
 
     @property
@@ -238,12 +238,14 @@ class Latest:
 class Shares:
     """The accounts of one server, and who keeps it awake."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Begin a day with empty accounts."""
+    def __init__(self, settings: Settings, costs: Callable[[], Costs] = Costs) -> None:
+        """Begin a day with empty accounts; `costs` is asked each day what the server costs."""
         self._settings = settings
+        self._costs = costs
         self._day: int | None = None
         self._t_s: float | None = None
         self._robots_since_s: float | None = None
+        self.people = People()
         self._begin_day()
         self.asked = Latest()
         self.worked = Latest()
@@ -251,8 +253,9 @@ class Shares:
         self._askers: set[Party] = set()  # who wants it awake
         self._woke: set[Party] = set()  # whom it was woken for
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: Settings, costs: Callable[[], Costs] = Costs) -> None:
         """Take other limits; the accounts of the day stay."""
+        self._costs, self._cost = costs, costs()
         if settings == self._settings:
             return
         self._settings = settings
@@ -260,18 +263,11 @@ class Shares:
             accounts.change(limit)
 
     def _limits(self) -> tuple[Limit, ...]:
-        """Return those of `_all`; without a limit for people there is none for programs."""
-        settings = self._settings
-        network_awake_s = NETWORK_TIMES * settings.awake_s
-        program = Limit(min(settings.awake_s, PROGRAM_AWAKE_S), min(settings.wakes, PROGRAM_WAKES))
-        return (
-            Limit(settings.awake_s, settings.wakes),
-            Limit(network_awake_s),
-            program,
-            Limit(min(network_awake_s, PROGRAM_NETWORK_AWAKE_S)),
-            program,
-            self._part_of(program),
-        )
+        """Return those of `_all`; without a budget there is none."""
+        if not self._settings.strangers_cost:
+            return (Limit(0),) * 6
+        one, network = Limit(PROGRAM_AWAKE_S, PROGRAM_WAKES), Limit(PROGRAM_NETWORK_AWAKE_S)
+        return one, network, one, network, one, self._part_of(one)
 
     @staticmethod
     def _part_of(robots: Limit) -> Limit:
@@ -282,6 +278,9 @@ class Shares:
         self._all = tuple(Accounts(limit) for limit in self._limits())
         self.addresses, self.networks, self.programs, self.program_networks = self._all[:4]
         self._robots, self._robots_by_network = self._all[4:]
+        self.people = self.people.next_day()
+        self.cost = 0.0
+        self._cost = self._costs()
 
     def _of(self, party: Party) -> list[tuple[Accounts, int]]:
         """Return the accounts that are its own and its network's."""
@@ -293,21 +292,38 @@ class Shares:
     # Who is over its share
 
     def over(self, party: Party) -> bool:
-        """Has it used up a share, its own, its network's or the robots'?"""
-        if party.own:
+        """Is it refused: its account is used up, or all strangers' money is?"""
+        if party.own or not self._settings.strangers_cost:
             return False
-        if party.robot and self.robots_over:
+        if party.person and self.people.shown(party.address):
+            return False
+        if self.closed or (party.robot and self.robots_over):
             return True
+        if party.person and not self.people.attacks(party.address):
+            return False
         return any(who in accounts.over for accounts, who in self._of(party))
+
+    @property
+    def most_cost(self) -> float:
+        """What all strangers together may cost in a day; 0: anything."""
+        return self._settings.strangers_cost
+
+    @property
+    def closed(self) -> bool:
+        """Have strangers cost as much today as they may?"""
+        return 0 < self._settings.strangers_cost <= self.cost
 
     def visitor(self, party: Party) -> bool:
         """Has it used so little that a policy may learn from it, and promise it something?"""
-        most = 1.0 if party.person else VISITOR
-        return party.own or all(accounts.used(who) < most for accounts, who in self._of(party))
+        if party.own:
+            return True
+        if party.person:
+            return not self.people.attacks(party.address)
+        return all(accounts.used(who) < VISITOR for accounts, who in self._of(party))
 
     def _patience_s(self, party: Party) -> float:
         """Return how long the server waits for it at most."""
-        if party.own:
+        if party.own or (party.person and not self.people.attacks(party.address)):
             return math.inf
         left_s = min(accounts.left_s(who) for accounts, who in self._of(party))
         return max(LEAST_PATIENCE_S, PATIENCE * left_s)
@@ -319,15 +335,19 @@ class Shares:
 
     @property
     def spent(self) -> tuple[int, ...]:
-        """The hashes of all addresses and networks that are over their shares, the last at the end.
-
-        Networks come last: of a list that is too long for the page the end counts.
-        """
-        return (*self.addresses.over, *self.networks.over)
+        """The hashes of addresses that look like an attack and whose account is used up."""
+        return tuple(
+            address
+            for address, network in self.people.attackers
+            if address in self.addresses.over or network in self.networks.over
+        )
 
     @property
     def spent_by_programs(self) -> tuple[int, ...]:
-        """The same of those that only robots and programs have used up: people are served."""
+        """The same, and networks, of robots and programs: people behind them are served.
+
+        Networks come last: of a list that is too long for the page the end counts.
+        """
         return (*self.programs.over, *self.program_networks.over)
 
     # Who uses it
@@ -396,6 +416,8 @@ class Shares:
         for party in parties:
             if not (party.robot and self._up):
                 self.ask(t_s, party, awake=self._up)
+            if party.person and not party.own:
+                self.people.open(party.address, party.network, gone_s)
         if not parties and (last := self.asked.counting(t_s, self) or self.asked.last(self)):
             parties = {last[0]}
         before = self._used_up
@@ -405,11 +427,14 @@ class Shares:
 
     @property
     def _used_up(self) -> int:
-        return sum(len(accounts.over) for accounts in self._all[:-1])
+        programs = (self.programs, self.program_networks, self._robots)
+        return sum(len(each.over) for each in programs) + len(self.spent) + self.closed
 
     def _charge(self, party: Party, awake_s: float, wakes: float) -> None:
         if party.own:
             return
+        if not (party.person and self.people.shown(party.address)):
+            self.cost += self._cost.awake_s * awake_s + self._cost.wake * wakes
         for accounts, who in self._of(party):
             accounts.charge(who, awake_s, wakes)
         if party.robot:

@@ -56,6 +56,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
             for each in status["engines"]
         ],
         "sleeps_itself": plain(status.get("sleeps_itself")) or None,
+        "strangers": _strangers(status.get("over_share", {})),
         "calendar": _calendar(status.get("calendar")),
         "power": power(status["id"], said["meters"]),
         "past": plain(past) or None,
@@ -63,6 +64,13 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "serves": unanswered(status),
         "requests": {"window_s": round(window_s, 1), "by_class": requests},
     }
+
+
+def _strangers(told: Status) -> dict[str, Any] | None:
+    """Return what strangers have cost today, and may; None without a limit."""
+    if not told.get("most_cost"):
+        return None
+    return {"cost": told["cost"], "most": told["most_cost"]}
 
 
 def _calendar(told: Status | None) -> dict[str, Any] | None:

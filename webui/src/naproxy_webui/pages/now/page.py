@@ -67,6 +67,12 @@ SERVER: Final = obj(
         )
     ),
     moved=nullable(obj(address=string(), mac=string())),
+    strangers=nullable(
+        obj(
+            cost=number(description="what strangers have cost today, in the office's currency"),
+            most=number(description="what they may cost in a day"),
+        )
+    ),
     sleeps_itself=nullable(string(description="`leave` leaves that to it")),
     calendar=nullable(
         obj(

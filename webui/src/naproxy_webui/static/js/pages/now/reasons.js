@@ -1,7 +1,7 @@
 // Why a server does what it does, what is wrong with it, and what woke it: the words of its card.
 
 import { button, facts, h, icon, notice, redraw, redrawList, t } from "../../kit/core.js";
-import { duration, when } from "../../kit/format.js";
+import { duration, money, when } from "../../kit/format.js";
 import { CLASSES } from "./figures.js";
 
 export const mayChange = document.body.dataset.role !== "viewer";
@@ -55,6 +55,12 @@ function agenda({ calendar }, now_s) {
 	return calendar.problem ? [calendar.problem, ...events] : events;
 }
 
+/** What strangers have cost today. @param {Server} server */
+const strangersWords = ({ strangers }) =>
+	strangers
+		? t("now.strangers_cost", { cost: money(strangers.cost), most: money(strangers.most) })
+		: null;
+
 /** Titles, each with its sentences. @param {Server} server @param {number} now_s */
 function reasonsOf(server, now_s) {
 	const awake = server.state === "awake";
@@ -67,6 +73,7 @@ function reasonsOf(server, now_s) {
 		[t("now.keeps"), awake ? server.inhibitors : []],
 		[t("now.appointments"), coming],
 		[t("now.engines"), engineWords(server, now_s)],
+		[t("now.strangers"), known([strangersWords(server)])],
 		[t("now.itself"), known([server.sleeps_itself])],
 		[t("now.calendar"), agenda(server, now_s)],
 	];
