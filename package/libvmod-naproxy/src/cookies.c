@@ -96,6 +96,24 @@ cookie_office(const struct naproxy_server *conf, const char *name, size_t len)
 	return (cookie_hashed(conf, hash));
 }
 
+/* Does the office say of this header that it says who is asking? */
+bool
+np_header_private(const struct naproxy_server *conf, txt hd)
+{
+	const char *p;
+	uint64_t hash;
+	char c;
+
+	if (conf->cookie[0] == 0)
+		return (false);
+	hash = np_hash(0, ";", 1);
+	for (p = hd.b; p < hd.e && *p != ':'; p++) {
+		c = *p >= 'A' && *p <= 'Z' ? (char)(*p + ('a' - 'A')) : *p;
+		hash = np_hash(hash, &c, 1);
+	}
+	return (cookie_hashed(conf, hash));
+}
+
 static bool
 cookie_one(const struct naproxy_server *conf, const char *b, const char *e)
 {

@@ -379,6 +379,7 @@ bool np_file_frozen(VRT_CTX, const struct np_record *, const char *url,
     long status);
 
 /* cookies.c */
+bool np_header_private(const struct naproxy_server *, txt);
 bool np_cookies_harmless(const struct naproxy_server *conf, const char *);
 void np_cookies_not_ours(char *, const char *);
 

@@ -360,8 +360,9 @@ struct naproxy_server {
 
 	/*
 	 * 1904: hashes of names of cookies that its pages do not depend on, as the
-	 * office says, with the * that some end with: FNV-1a, 64 bits; 0. [C], under
-	 * seq
+	 * office says, with the * that some end with: FNV-1a, 64 bits; 0. And of names
+	 * of headers that say who is asking, in small letters, behind a ;, which no
+	 * cookie's name has. [C], under seq
 	 */
 	uint64_t	cookie[NAPROXY_COOKIES];
 

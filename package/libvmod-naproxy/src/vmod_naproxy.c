@@ -235,6 +235,20 @@ vmod_owns(VRT_CTX, struct vmod_priv *priv)
 	return (task_owns(ctx, np_record(ctx), priv->priv));
 }
 
+/* Has it a header of which the office says that it says who is asking? */
+static bool
+request_private(VRT_CTX, const struct np_record *rec)
+{
+	unsigned u;
+
+	if (rec->site == NULL || rec->site->conf.cookie[0] == 0)
+		return (false);
+	for (u = HTTP_HDR_FIRST; u < ctx->http_req->nhd; u++)
+		if (np_header_private(&rec->site->conf, ctx->http_req->hd[u]))
+			return (true);
+	return (false);
+}
+
 VCL_BOOL v_matchproto_(td_naproxy_usual)
 vmod_usual(VRT_CTX, struct vmod_priv *priv, VCL_BOOL edge)
 {
@@ -247,7 +261,7 @@ vmod_usual(VRT_CTX, struct vmod_priv *priv, VCL_BOOL edge)
 	if (!request_body(ctx->req) &&
 	    np_headers_usual(&rec->headers, ctx->http_req)) {
 		request_select(ctx, rec, rec->headers.host);
-		if (rec->site != NULL &&
+		if (rec->site != NULL && !request_private(ctx, rec) &&
 		    !(rec->site->conf.flags &
 		    (edge ? NAPROXY_F_THROUGH : NAPROXY_F_HTTPS_ONLY)) &&
 		    np_server_available(rec->site->server) &&
@@ -293,7 +307,8 @@ vmod_credential(VRT_CTX)
 	const struct np_record *rec;
 
 	rec = np_record(ctx);
-	return (rec != NULL && rec->headers.credential);
+	return (rec != NULL &&
+	    (rec->headers.credential || request_private(ctx, rec)));
 }
 
 /*

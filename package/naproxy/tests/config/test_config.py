@@ -58,6 +58,17 @@ def test_the_defaults_are_those_of_the_thesis() -> None:
 CACHE = f"{LEAST}[server.cache]\n"
 
 
+def test_private_headers_are_names_and_have_room_beside_the_cookies() -> None:
+    loaded = config.parse(f'{CACHE}private_headers = ["X-Employee", "customer"]')
+    assert loaded.server[0].cache.private_headers == ("X-Employee", "customer")
+    for name in ("", "a b", "a:", "x" * 65, "Host", "a\nb", "Connection"):
+        text = f"{CACHE}private_headers = [{schema.toml_value(name)}]"
+        assert "server.web.cache.private_headers[0]" in problems(text), name
+    many = schema.toml_value(tuple(f"c{n}" for n in range(15)))
+    text = f'{CACHE}cookies = {many}\nprivate_headers = ["a", "b"]'
+    assert "server.web.cache.private_headers" in problems(text)
+
+
 def test_cookies_are_named_whole_or_by_their_beginning() -> None:
     loaded = config.parse(f'{CACHE}cookies = ["cookie_notice", "wp-wpml_*", "{"x" * 30}*"]')
     assert loaded.server[0].cache.cookies == ("cookie_notice", "wp-wpml_*", "x" * 30 + "*")

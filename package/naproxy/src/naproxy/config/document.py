@@ -31,7 +31,7 @@ from naproxy.core.files import peek, write
 from naproxy.core.hours import zone
 from naproxy.core.intensity import is_pointer
 from naproxy.core.names import ascii_site, is_plain_name, is_site_name
-from naproxy.core.page_h import NAMES, NOTICE_LEN, RULE_LEN, RULES, SERVERS
+from naproxy.core.page_h import COOKIES, NAMES, NOTICE_LEN, RULE_LEN, RULES, SERVERS
 from naproxy.core.rates import MOST_CO2
 from naproxy.core.reason import Reason
 from naproxy.core.schema import (
@@ -241,6 +241,14 @@ class Cache:
         (),
         high=16,
         check=_is_cookie,
+    )
+    private_headers: tuple[str, ...] = option(
+        "Names of further headers that say who is asking: a request with one, and its response, are"
+        " nobody else's. Headers with token, key, auth, session, user, secret or the like in their"
+        " names are so anyway",
+        (),
+        high=8,
+        check=_is_header,
     )
     warm: bool = option(
         "Before the server sleeps, fetch what people will probably ask for, unless mode is default",
@@ -693,6 +701,9 @@ def _conflicts(config: Config) -> Iterator[Problem]:
             if hosts[ascii_site(host)] > 1:
                 yield Problem(f"{here}.hosts", Reason("config.host_twice", name=host))
         yield from _https_conflicts(config, server, here)
+        if len(server.cache.cookies) + len(server.cache.private_headers) > COOKIES:
+            wrong = Reason("config.items", low=0, high=COOKIES - len(server.cache.cookies))
+            yield Problem(f"{here}.cache.private_headers", wrong)
         if server.default and len(defaults) > 1:
             yield Problem(f"{here}.default", Reason("config.default_twice", names=tuple(defaults)))
         yield from _power_conflicts(server, here)

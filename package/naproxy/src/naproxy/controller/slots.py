@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from naproxy.config.document import CacheRule, Config, Rule, Server
+from naproxy.config.document import Cache, CacheRule, Config, Rule, Server
 from naproxy.core import page_h
 from naproxy.core.interfaces import EVERYBODY, broadcast_of
 from naproxy.core.names import ascii_site, covers
@@ -87,7 +87,7 @@ def write_server(
         record.crawler_retry_s = CRAWLER_RETRY_S
         record.delta_ms = round(1000 * server.promise.delta_s)
         record.grace_s = server.cache.grace_s
-        record.cookie[:] = _hashes(server.cache.cookies)
+        record.cookie[:] = _hashes(server.cache)
         record.reach_ms = REACH_MS
         record.connect_timeout_ms = round(1000 * server.connect_timeout_s)
         record.first_byte_timeout_ms = round(1000 * server.first_byte_timeout_s)
@@ -227,8 +227,10 @@ def _flags(server: Server, *, default: bool) -> int:
     return sum(flag for flag, on in chosen.items() if on)
 
 
-def _hashes(cookies: Sequence[str]) -> list[int]:
-    return [*(page.fnv(name.encode()) for name in cookies), *[0] * (page_h.COOKIES - len(cookies))]
+def _hashes(cache: Cache) -> list[int]:
+    """Return the hashes of harmless cookies, and of private headers behind a `;`."""
+    names = [*cache.cookies, *(f";{name.lower()}" for name in cache.private_headers)]
+    return [*(page.fnv(name.encode()) for name in names), *[0] * (page_h.COOKIES - len(names))]
 
 
 def _set_bytes(field: Any, value: bytes) -> None:
