@@ -133,16 +133,20 @@ def test_the_checksums_are_signed_by_the_releases_key(
     assert call("openssl", *verify, "-content", sums, "-out", os.devnull)[0] != 0
 
 
+PINNED = ("requirements.txt", "home-assistant.txt")
+"""What pip installs from."""
+
+
 def test_what_builds_a_release_is_pinned_by_hash_and_by_commit() -> None:
     """A name or a tag can be given to other code; a hash cannot."""
     listed = subprocess.run(
         ["git", "ls-files"], cwd=TOP, capture_output=True, text=True, check=True
     )
     files = [TOP / name for name in listed.stdout.splitlines()]
-    for file in (each for each in files if each.name == "requirements.txt"):
+    for file in (each for each in files if each.name in PINNED):
         blocks = re.sub(r"\\\n *", " ", file.read_text()).splitlines()
         for line in (each for each in blocks if each and not each.startswith("#")):
-            assert re.fullmatch(r"[\w.-]+==\S+( ; [^-]+)?( --hash=sha256:[0-9a-f]{64})+", line), (
+            assert re.fullmatch(r"[\w.-]+==\S+( ; [^-]+)?( +--hash=sha256:[0-9a-f]{64})+", line), (
                 line
             )
     for file in (each for each in files if each.parent.name == "workflows"):
