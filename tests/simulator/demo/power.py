@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from naproxy.config.document import Box, Power
 
-from tests.simulator.office.mainboard import OFF
+from tests.simulator.office.mainboard import OFF, SUSPENDING
 
 TABLE_4_2 = Power()
 PROXY_W = Box().proxy_w
@@ -60,12 +59,16 @@ class Energy:
 
 
 def energy(transitions: Sequence[Mapping[str, Any]], start_s: float, end_s: float) -> Energy:
-    """Return the energy between two times, from the mainboard's transitions (s, monotonic)."""
+    """Return the energy between two times, from the mainboard's transitions (s, monotonic).
+
+    The equation counts the fall as off: what it draws more meanwhile is part of E_switch.
+    """
     off_s = 0.0
     switches = 0
-    ends = [*transitions, {"state": "", "t_s": end_s}]
-    for now, after in pairwise(ends):
-        if now["state"] == OFF:
+    ends = [{"state": "", "t_s": start_s}, *transitions, {"state": "", "t_s": end_s}]
+    for before, now, after in zip(ends, ends[1:], ends[2:], strict=False):
+        if now["state"] in (SUSPENDING, OFF):
             off_s += max(0.0, min(after["t_s"], end_s) - max(now["t_s"], start_s))
-            switches += start_s <= now["t_s"] < end_s
+            began = before["state"] != SUSPENDING
+            switches += began and start_s <= now["t_s"] < end_s
     return Energy(end_s - start_s - off_s, off_s, switches)

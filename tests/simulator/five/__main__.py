@@ -113,7 +113,12 @@ def _all(stretch: Stretch, duration_s: float, rule: Settings, interrupt: Interru
     print("\n" + table(results, read["malformed"]))
     draw(results, delays_s, OUT)
     alike = run(
-        stretch.plan(), duration_s, Agents(), rule=rule, times=Times(BOARD.sleep_s, BOARD.wake_s)
+        stretch.plan(),
+        duration_s,
+        Agents(),
+        rule=rule,
+        times=Times(BOARD.sleep_s, BOARD.wake_s),
+        pages=True,
     )
     for result, found in zip(results, alike, strict=True):
         result["virtual"] = found.as_json(Power())

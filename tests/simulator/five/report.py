@@ -94,13 +94,15 @@ def found_result(found: Found) -> dict[str, Any]:
         "server_j": found.server_j(power),
         "always_on_j": found.span_s * power.on_w,
     }
+    returned = sum(found.replayed.values())
+    # The office counts a visitor who came back once, and not as served by the back end.
     counts: dict[str, Any] = {
-        "requests": found.requests,
-        "served_by_backend": found.by_server,
+        "requests": found.requests - returned,
+        "served_by_backend": found.by_server - returned,
         "served_by_cache": found.by_cache,
         "status": {str(status): n for status, n in found.status.items()},
         "crawler_503": found.robots,
-        "waiting_pages": {"shown": found.surveys, "returned": sum(found.replayed.values())},
+        "waiting_pages": {"shown": found.surveys, "returned": returned},
         "held": len(found.waits_s),
         "delays": {"served": delays(found.delays_s()), "by_class": {}},
     }

@@ -125,6 +125,9 @@ def test_each_configuration_has_the_17_rows_of_table_4_3() -> None:
     assert paged.surveys == sum(paged.replayed.values()) > 0
     assert paged.mean_wait_s < sleeping.mean_wait_s
     assert len(sleeping.delays_s()) == sleeping.by_server + sleeping.by_cache
+    with_pages = run(requests(), 40_000, Agents(), pages=True)
+    for few, more in zip(found[1:], with_pages[1:], strict=True):
+        assert few.by_cache < more.by_cache, few.configuration.name
 
 
 def test_the_rows_of_the_thesis_add_up_as_ours_do() -> None:

@@ -153,12 +153,19 @@ class _Run(Simulation):
     """One configuration's pass."""
 
     def __init__(
-        self, configuration: Configuration, rule: Settings, power: Power, times: Times
+        self,
+        configuration: Configuration,
+        rule: Settings,
+        power: Power,
+        times: Times,
+        *,
+        pages: bool,
     ) -> None:
         policy = Thesis(rule, power.break_even_s)
         super().__init__(policy, CacheModel(""), **times._asdict(), delta_s=rule.delta_s)
         self.found = Found(configuration)
         self._set = configuration
+        self._pages = pages
         self._fetched_s: dict[str, float] = {}
         self._end_s = 0.0
         self.slept = lambda begin_s, up_s: self.found.sleeps.append((begin_s, up_s))
@@ -226,8 +233,9 @@ class _Run(Simulation):
             self._fetched_s[entry.path] = t_s
 
     def _cacheable(self, entry: Entry) -> bool:
-        bare = entry.path.partition("?")[0]
-        return self._set.proxy and is_cacheable(entry.method, entry.status) and is_static(bare)
+        if not self._set.proxy or not is_cacheable(entry.method, entry.status):
+            return False
+        return self._pages or is_static(entry.path.partition("?")[0])
 
     def end(self, end_s: float) -> Found:
         """Let time pass to the end."""
@@ -252,10 +260,14 @@ def run(
     times: Times = THESIS_TIMES,
     malformed: int = 0,
     configurations: Sequence[Configuration] = FIVE,
+    pages: bool = False,
 ) -> list[Found]:
-    """Return what becomes of the same requests in each configuration, in `span_s` seconds."""
+    """Return what becomes of the same requests in each configuration, in `span_s` seconds.
+
+    `pages`: the cache keeps these, too, as in the virtual office, whose visitors have no cookies.
+    """
     rule, power = rule or Settings(), power or Power()
-    runs = [_Run(each, rule, power, times) for each in configurations]
+    runs = [_Run(each, rule, power, times, pages=pages) for each in configurations]
     for each in runs:
         each.begin(0.0)
         each.found.malformed = malformed
