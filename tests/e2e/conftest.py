@@ -17,7 +17,7 @@ from tests.e2e.clock import Clock
 from tests.patience import wait_for
 from tests.simulator.office import Office, Settings
 from tests.simulator.office.box import VMOD
-from tests.simulator.office.namespace import ROOT, OfficeError
+from tests.simulator.office.namespace import ROOT, OfficeError, ip
 from tests.simulator.office.server import Site
 
 QUICK = Settings(sleep_s=0.2, wake_s=0.2)
@@ -61,6 +61,16 @@ def clock(shared: Office) -> Clock:
     shared.box.start_controller(clock.environment())
     shared.box.start_varnish(clock.environment())
     return clock
+
+
+@contextlib.contextmanager
+def no_cable(office: Office) -> Iterator[None]:
+    """The server's is pulled."""
+    ip("-n", office.switch.name, "link", "set", "server", "down")
+    try:
+        yield
+    finally:
+        ip("-n", office.switch.name, "link", "set", "server", "up")
 
 
 def settle(office: Office) -> None:

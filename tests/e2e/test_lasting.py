@@ -1,31 +1,19 @@
 """Requests that last: a client that sends no more, a server whose cable is pulled."""
 
-import contextlib
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.e2e.clients import PROGRAM, ask, fresh, half_closed
+from tests.e2e.conftest import no_cable
 from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, HOST
-from tests.simulator.office.namespace import ip
 from tests.simulator.office.websocket import Client
 
 SECONDS = 20
 """Four without a sign, three probes, and what a busy machine adds."""
-
-
-@contextlib.contextmanager
-def no_cable(office: Office) -> Iterator[None]:
-    """The server's."""
-    ip("-n", office.switch.name, "link", "set", "server", "down")
-    try:
-        yield
-    finally:
-        ip("-n", office.switch.name, "link", "set", "server", "up")
 
 
 def in_flight(office: Office, name: str, number: int) -> None:

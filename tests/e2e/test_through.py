@@ -6,11 +6,13 @@ import socket
 import ssl
 import struct
 from functools import partial
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
 from tests.e2e.clients import Answer, ask, at_once, fresh, half_closed
+from tests.e2e.conftest import no_cable
 from tests.patience import wait_for
 from tests.simulator.office import Office, pki
 from tests.simulator.office.box import ADDRESS, HOST, RefusedError, toml
@@ -154,6 +156,29 @@ def test_a_long_transfer_keeps_the_server_awake(theirs: str, office: Office) -> 
                 received += len(data)
             assert received > LARGE
     wait_for(lambda: "server.connections" not in inhibitors(), "its end")
+
+
+@pytest.mark.long
+def test_what_is_in_flight_ends_within_seconds_when_the_cable_is_pulled(
+    theirs: str, office: Office
+) -> None:
+    """A request that the server has got, and one that it does not get any more."""
+    context = pki.context(office.authority)
+    with ExitStack() as lines:
+        got, late = (
+            context.wrap_socket(
+                lines.enter_context(office.client.connect(ADDRESS, 443, timeout_s=30)),
+                server_hostname=HOST,
+            )
+            for _ in range(2)
+        )
+        head = f"GET {fresh('/app/reply?delay_s=300&n=')} HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode()
+        got.sendall(head)
+        with no_cable(office):
+            late.sendall(head)
+            for each in (got, late):
+                with suppress(ConnectionError):
+                    assert each.recv(1) == b""
 
 
 def test_each_connection_is_counted(theirs: str, office: Office) -> None:

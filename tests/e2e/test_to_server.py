@@ -5,6 +5,7 @@ import hashlib
 import http.client
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.clients import PROGRAM, Answer, ask, fresh
+from tests.e2e.conftest import no_cable
 from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import ADDRESS, HOST
@@ -173,6 +175,19 @@ def test_a_write_reaches_a_server_that_hangs_up_once(
     # A GET comes again, on another connection, if its own was used before.
     wait_for(lambda: arrivals(office, "GET") == 2, "a connection to be used again", 60)
     assert [arrivals(office, "DELETE") for _ in range(10)] == [1] * 10
+
+
+@pytest.mark.long
+def test_what_is_in_flight_ends_within_seconds_when_the_cable_is_pulled(
+    asked_by_https: Office, office: Office
+) -> None:
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(ask, office.client, fresh("/app/reply?delay_s=300&n="), timeout_s=120)
+        wait_for(lambda: office.box.status()["counters"]["fetching_now"], "the request")
+        with no_cable(office):
+            answer = slow.result(130)
+            assert answer.status == 503, answer
+            assert answer.took_s < 45, answer
 
 
 def test_a_wrong_certificate_is_refused_at_once_with_words(

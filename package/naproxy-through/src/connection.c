@@ -34,6 +34,7 @@
 #define REACH_US	300000		/* as the VMOD's reach.c */
 #define SETTLE_US	100000		/* a client that is gone by then wakes nothing */
 #define QUIET_US	60000000	/* no reason to keep a server awake */
+#define LOST_MS		10000		/* as the VMOD's watch.c */
 #define UPLOAD_LEAST	16384		/* in a minute */
 #define IDLE_US		UINT64_C(3600000000)
 #define PIECE		65536
@@ -703,6 +704,19 @@ tick_waiting(struct connection *c)
 		server_unanswered(c);
 }
 
+/* Has nobody acknowledged what was sent? The kernel probes only where nothing is. */
+static bool
+server_lost(const struct connection *c)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof info;
+
+	memset(&info, 0, sizeof info);
+	return (getsockopt(c->server.watch.fd, IPPROTO_TCP, TCP_INFO, &info,
+	    &len) == 0 && info.tcpi_unacked > 0 &&
+	    info.tcpi_last_ack_recv >= LOST_MS);
+}
+
 /*
  * A server that sleeps forgets nothing, but whoever goes on talking to it would
  * not wake it. Those who come anew do.
@@ -715,6 +729,9 @@ tick_joined(struct connection *c)
 
 	if (quiet_us >= IDLE_US)
 		connection_end(c);
+	else if (quiet_us >= LOST_MS * 1000 && quiet_us < QUIET_US &&
+	    server_lost(c))
+		connection_abort(c);
 	else if (!service_trusted(c->svc))
 		return;
 	else if (state == NAPROXY_ASLEEP)

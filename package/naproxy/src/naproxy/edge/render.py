@@ -168,8 +168,8 @@ listen to_@ID@
     timeout http-keep-alive 1m
     timeout connect @CONNECT_MS@ms
     timeout server @WAIT_S@s
-    # A server without network or power says nothing. `tcp-ut` is for what it has not acknowledged;
-    # it also ends an upload of which the server takes nothing for so long.
+    # A server without network or power says nothing. `tcp-ut` counts for probes and for what it has
+    # not acknowledged; it also ends an upload of which the server takes nothing for so long.
     option srvtcpka
     srvtcpka-idle 4s
     srvtcpka-intvl 2s
