@@ -29,8 +29,9 @@ _spec.loader.exec_module(_vcl_box)
 class Behind:
     """The box before one program."""
 
-    def __init__(self, box: Any):
-        self.box = box
+    def __init__(self, box: Any, port: int):
+        """`port`: the program's own."""
+        self.box, self.port = box, port
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[HTTPResponse, bytes]:
         """Ask with these headers and Host; `_` in a name is a hyphen."""
@@ -66,6 +67,15 @@ def _parameters() -> list[str]:
     ]
 
 
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Any]:
+    """A box with room for eight requests."""
+    box = _vcl_box.Box(tmp_path, 9, *_parameters(), most=8)
+    yield box
+    assert "not panicked" in box.adm("panic.show")
+    box.stop()
+
+
 @pytest.fixture(scope="session")
 def varnish(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     box = _vcl_box.Box(tmp_path_factory.mktemp("box"), 9, *_parameters())
@@ -88,7 +98,7 @@ def serve(varnish: Any) -> Iterator[Callable[..., Behind]]:
         assert process.poll() is None
         varnish.set("state=awake", f"address=127.0.0.1:{port}", FLAGS)
         varnish.adm("ban", "req.url", "~", ".")
-        return Behind(varnish)
+        return Behind(varnish, port)
 
     yield start
     for process in running:

@@ -2,12 +2,16 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
+from typing import Any
 
-from tests.patience import wait_for
+from tests.patience import PATIENCE_S, wait_for
 from tests.simulator.office.namespace import ROOT
-from tests.traffic.conftest import Behind
+from tests.traffic.conftest import FLAGS, Behind
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -100,3 +104,36 @@ def test_a_chat_goes_through(fastapi: Behind) -> None:
     argv = [sys.executable, "-c", CHAT, f"ws://127.0.0.1:{fastapi.box.port}/chat"]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "build/traffic/python")}
     subprocess.run(argv, env=env, check=True, timeout=60)
+
+
+def ended(stream: HTTPConnection) -> bool:
+    """Has the box closed this connection, of which all that came was read?"""
+    assert stream.sock
+    stream.sock.setblocking(False)
+    try:
+        return not stream.sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    finally:
+        stream.sock.settimeout(PATIENCE_S)
+
+
+def test_silent_streams_leave_half_of_the_room_after_a_minute(fastapi: Behind, small: Any) -> None:
+    """One address alone has half of the room at most: these are two."""
+    small.set("state=awake", f"address=127.0.0.1:{fastapi.port}", FLAGS)
+    with ExitStack() as stack:
+        streams = []
+        for address in ("127.0.0.2",) * 4 + ("127.0.0.3",) * 2:
+            visitor = HTTPConnection(
+                "127.0.0.1", small.port, timeout=PATIENCE_S, source_address=(address, 0)
+            )
+            stack.enter_context(closing(visitor))
+            visitor.request("GET", "/events")
+            response = visitor.getresponse()
+            assert response.read1() == b"data: 1\n\n"
+            streams.append((visitor, response))
+        wait_for(lambda: sum(ended(visitor) for visitor, _ in streams) == 2, "room", 120)
+        fastapi.ask("/go")
+        for visitor, response in streams:
+            if not ended(visitor):
+                assert response.read() == b"data: 2\n\n"
