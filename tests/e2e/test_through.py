@@ -5,8 +5,8 @@ import hashlib
 import socket
 import ssl
 import struct
-from functools import partial
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any
 
 import pytest

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from naproxy import policy
-from naproxy.controller.executing import Executor
+from naproxy.config import document
+from naproxy.controller.executing import Executor, _times
 from naproxy.controller.ping import Pinger
 from naproxy.controller.runner import Runner
 from naproxy.core import office_time, page_h
@@ -37,7 +38,7 @@ from naproxy.shm import page
 from naproxy.shm.events import Event
 from naproxy.shm.page import Page
 from one_runner import keep, running
-from samples import FETCH, server
+from samples import FETCH, WEB, server
 
 SERVER = server()
 IDLE = Reason("policy.idle", idle_s=63)
@@ -190,6 +191,19 @@ async def test_the_status_has_every_counter_of_every_class(runner: Runner) -> No
     assert requests["crawler"]["refused"] == 5
     assert set(requests) == {k.name.lower() for k in Klass}
     assert set(requests["person"]) == {o.name.lower() for o in Outcome}
+
+
+def test_a_server_that_is_switched_off_is_expected_later_than_one_that_resumes() -> None:
+    for sleep, expect_s, said_s in (
+        ("ram", "", 5),
+        ("off", "", 60),
+        ("off", 12, 12),
+        ("ram", 12, 12),
+    ):
+        line = f"wake_expect_s = {expect_s}\n" if expect_s else ""
+        text = f'[server.sleep]\ndriver = "ssh"\nstate = "{sleep}"\n'
+        [made] = document.parse(f"{WEB}{line}{text}").server
+        assert _times(made).wake_expect_s == said_s, (sleep, expect_s)
 
 
 async def test_what_a_proper_answer_is_and_how_long_wakes_took_is_kept(runner: Runner) -> None:

@@ -71,6 +71,7 @@ METERS: Final = 16
 WAYS: Final = 10
 """Most ways to wake one server."""
 LONGEST_HOLD_S: Final = 600.0
+WAKE_EXPECT_S: Final = 5.0
 CERTIFICATES: Final = 32
 SITES: Final = NAMES // SERVERS
 """Most host names of one server."""
@@ -449,8 +450,8 @@ class Server:
     wake_classes: tuple[str, ...] = option(
         "Who may wake it", ("person", "api"), high=len(CLASS_NAMES), choices=CLASS_NAMES
     )
-    wake_expect_s: float = fixed(5.0)
-    """How long waking usually takes, for countdowns: holds until the box has measured it."""
+    wake_expect_s: float = fixed(WAKE_EXPECT_S)
+    """How long a resume usually takes, for countdowns: holds until the box has measured it."""
     engine_refused_s: int = option(
         "A search engine that was refused for so long may wake the server once and crawl it for"
         " some minutes, if its address shows that it is one; 0: never",

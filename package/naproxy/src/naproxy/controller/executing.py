@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from naproxy import drivers
-from naproxy.config.document import Server, target_of
+from naproxy.config.document import WAKE_EXPECT_S, Server, target_of
 from naproxy.controller.application import Application
 from naproxy.controller.context import BoxContext
 from naproxy.controller.neighbour import Neighbour
@@ -61,6 +61,7 @@ from naproxy.shm import page
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_S: Final = 1.0
+_START_EXPECT_S: Final = 60.0
 _LEAST_PING_S: Final = 1.0
 _MOST_MEASURED_S: Final = 3600.0
 
@@ -594,9 +595,15 @@ def _ladder(server: Server, known: Mapping[str, Any]) -> Ladder:
     return Ladder(wake.rungs(server.wake), known)
 
 
+def _expected_wake_s(server: Server) -> float:
+    """Return how long its first wake is said to take: a start takes longer than a resume."""
+    unset = server.wake_expect_s == WAKE_EXPECT_S
+    return _START_EXPECT_S if unset and server.sleep.state == "off" else server.wake_expect_s
+
+
 def _times(server: Server) -> Times:
     return Times(
-        wake_expect_s=server.wake_expect_s,
+        wake_expect_s=_expected_wake_s(server),
         sleep_timeout_s=server.sleep.timeout_s,
         sleep_expect_s=server.sleep.expect_s,
         interval_s=server.ready.interval_s,
