@@ -82,7 +82,12 @@ sub vcl_backend_fetch {
 		unset bereq.http.If-Modified-Since;
 	}
 	set bereq.first_byte_timeout = naproxy.first_byte_timeout();
-	set bereq.between_bytes_timeout = naproxy.first_byte_timeout();
+	if ((bereq.is_bgfetch || local.socket == "box") &&
+	    bereq.first_byte_timeout > 60s) {
+		# Nobody waits for it.
+		set bereq.first_byte_timeout = 60s;
+	}
+	set bereq.between_bytes_timeout = bereq.first_byte_timeout;
 	if (bereq.http.Authorization ~ "(?i)\b(?:ntlm|negotiate|nego2|kerberos)\b" &&
 	    !naproxy.owns()) {
 		# These log the connection in: from now on it is this client's,
