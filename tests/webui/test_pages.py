@@ -76,7 +76,7 @@ def test_page(open_page: OpenPage, path: str) -> None:
 def test_page_in_german_on_a_dark_phone(open_page: OpenPage, path: str) -> None:
     page = open_page(size="narrow", scheme="dark", language="de")
     far_away(page)
-    found = look_at(page, path, 375, 360)
+    found = look_at(page, path, 375, 320)
     assert page.locator("html").get_attribute("lang") == "de"
     assert found == [], "\n".join(found)
 

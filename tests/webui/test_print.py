@@ -37,3 +37,29 @@ def test_a_dark_page_is_printed_black_on_white_without_navigation(
     assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
     # Also those that nobody had come near.
     assert page.eval_on_selector_all("canvas", "(all) => all.every((c) => Chart.getChart(c))")
+
+
+def test_a_week_of_history_prints_small_with_the_strip_under_its_power(
+    open_page: OpenPage,
+) -> None:
+    page = open_page("/history?view=week")
+    settle(page)
+    page.locator("#power .strip").first.wait_for()
+    still(page)
+    page.emulate_media(media="print")
+    assert len(page.pdf(prefer_css_page_size=True)) < 1_000_000
+    page.set_viewport_size({"width": A4_WIDTH, "height": 960})
+    still(page)
+    # The chart is drawn anew for paper, or its picture shrinks: the strip goes with both.
+    ends = page.evaluate(
+        """() => {
+            const drawn = document.querySelector('#power canvas');
+            const { left } = drawn.getBoundingClientRect();
+            const chart = Chart.getChart(drawn);
+            const scale = drawn.getBoundingClientRect().width / chart.width;
+            const strip = document.querySelector('#power .strip').getBoundingClientRect();
+            const { chartArea: area } = chart;
+            return [left + scale * area.left - strip.left, left + scale * area.right - strip.right];
+        }"""
+    )
+    assert max(map(abs, ends)) <= 2, ends

@@ -120,8 +120,10 @@ export class Band {
 		const left = area ? area.left : 0,
 			width = Math.max(1, (area ? area.right : all) - left);
 		this.scale = width / (this.to_s - this.from_s);
-		this.svg.style.marginInlineStart = `${left}px`;
-		this.svg.style.width = `${width}px`;
+		// In parts of what is there: on paper it becomes narrower as the chart's picture does.
+		this.svg.style.marginInlineStart = `${(100 * left) / all}%`;
+		this.svg.style.width = `${(100 * width) / all}%`;
+		this.svg.setAttribute("preserveAspectRatio", "none");
 		this.svg.setAttribute("viewBox", `0 0 ${width} ${HIGH}`);
 		const defs = s("defs");
 		defs.append(...Object.keys(LINES).map(pattern));
@@ -337,7 +339,10 @@ function legend(pieces) {
 export function fill(state, x, y, width, height) {
 	const made = s("rect", { x, y, width, height });
 	if (state === "awake") made.setAttribute("class", "fill-awake");
-	else made.setAttribute("fill", `url(#pattern-${state})`);
+	else {
+		made.setAttribute("fill", `url(#pattern-${state})`);
+		made.setAttribute("class", `of-${state}`);
+	}
 	return made;
 }
 
