@@ -87,10 +87,11 @@ def test_a_backup_is_given_once_and_the_box_remembers_when(box: Box) -> None:
         lines = box.call("GET", "/v1/checklist")[1]["lines"]
         return bool(next(each for each in lines if each["name"] == "backup")["done"])
 
-    ask(box, "POST", "/backup")
-    assert not there_is_one()
-    fetched(box, "backup")
-    assert there_is_one()
+    for secrets in (False, True):  # without passwords and keys it restores no box
+        ask(box, "POST", "/backup", secrets=secrets)
+        assert not there_is_one()
+        fetched(box, "backup")
+        assert there_is_one() is secrets
     assert box.call("GET", "/v1/box/backup/part")[0] == 404
 
 
