@@ -241,8 +241,17 @@ class Host:
 @pytest.mark.parametrize(
     ("call", "missing"),
     [
-        (Call("POST", ("v1", "box", "backup"), {}, b'{"history": true}'), 3),
-        (Call("PUT", ("v1", "box", "restore", "part"), {"offset": ["0"]}, bytes(1 << 20)), 2),
+        (Call("POST", ("v1", "box", "backup"), {}, b'{"history": true}', trusted=True), 3),
+        (
+            Call(
+                "PUT",
+                ("v1", "box", "restore", "part"),
+                {"offset": ["0"]},
+                bytes(1 << 20),
+                trusted=True,
+            ),
+            2,
+        ),
     ],
 )
 def test_a_disk_that_is_nearly_full_is_left_alone(

@@ -134,7 +134,10 @@ def test_a_new_configuration_does_not_end_the_way_to_https(shared: page.Page) ->
 
 def test_private_headers_are_told_by_their_hashes_whatever_their_case(shared: page.Page) -> None:
     text = SERVER.format(id="web", address="192.0.2.10", hosts='["a.example"]')
-    named = text.replace("grace_s = 99", 'cookies = ["a"]\nprivate_headers = ["X-Employee"]')
+    named = text.replace(
+        'mode = "aggressive"',
+        'mode = "aggressive"\ncookies = ["a"]\nprivate_headers = ["X-Employee"]',
+    )
     write(shared, config.parse(named))
     assert list(shared.server(0).cookie)[:3] == [page.fnv(b"a"), page.fnv(b";x-employee"), 0]
 

@@ -384,7 +384,7 @@ def test_a_pipe_or_device_in_the_place_of_a_file_of_ssh_is_refused_at_once(tmp_p
                         asyncio.run(asked)
             with pytest.raises((WrongError, OSError)):
                 keys.make(SshSettings(key_file=name))
-            calibration = ina219.Settings(id="m", of="web", via="i2c", settings_file=name)
+            calibration = ina219.Settings(id="m", of="web", device="/dev/i2c-1", settings_file=name)
             with pytest.raises(Fault, match="is not a file"):
                 asyncio.run(first(ina219.Driver(calibration, Site("192.0.2.1", lambda: None))))
 

@@ -192,5 +192,5 @@ def test_an_sla_that_is_none_is_named() -> None:
         "flexible:0.\N{ARABIC-INDIC DIGIT EIGHT}",
     )
     for text in ("", "MinE", "flexible", "flexible:", "flexible:0", "flexible:0.0", "fixed", *odd):
-        with pytest.raises(WrongError, match="is none of mine, maxthr, ee"):
+        with pytest.raises(WrongError, match="is not one of mine, maxthr, ee"):
             parse(text)
