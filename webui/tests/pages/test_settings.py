@@ -169,7 +169,11 @@ def test_an_error_names_its_field_in_both_languages(box: Box, client: FlaskClien
             ('must look like "mon-fri', "muss aussehen wie „mon-fri"),
         ),
         ("office.time_zone", "Europe/Nowhere", ("no time zone", "zum Beispiel Europe/Berlin")),
-        ("server.web.hold.limit_s", 0, ("must be 1 s to 10 min (given: 0", "(angegeben: 0")),
+        (
+            "server.web.hold.limit_s",
+            601,
+            ("must be 0 s to 10 min (given: 10 min 1 s", "(angegeben: 10 min 1 s"),
+        ),
         (
             "server.web.hold.limit_s",
             "soon",
