@@ -20,10 +20,6 @@ def in_flight(office: Office, name: str, number: int) -> None:
     wait_for(lambda: office.box.status()["counters"][name] == number, f"{number} {name}")
 
 
-def test_a_client_that_sends_no_more_is_answered_after_the_wake(asleep: Office) -> None:
-    assert half_closed(asleep.client, fresh()).startswith(b"HTTP/1.1 200")
-
-
 def test_what_is_in_flight_ends_within_seconds_when_the_cable_is_pulled(office: Office) -> None:
     """A request that waits for its response, one in the middle of it, and a WebSocket."""
     line = office.client.connect(ADDRESS, 80, timeout_s=60)
@@ -45,3 +41,7 @@ def test_what_is_in_flight_ends_within_seconds_when_the_cable_is_pulled(office: 
                 chat.echo(b"anybody?")
             assert time.monotonic() - began_s < SECONDS
     in_flight(office, "piping_now", 0)
+
+
+def test_a_client_that_sends_no_more_is_answered_after_the_wake(asleep: Office) -> None:
+    assert half_closed(asleep.client, fresh()).startswith(b"HTTP/1.1 200")

@@ -6,7 +6,6 @@ import socket
 import ssl
 import struct
 from contextlib import ExitStack, suppress
-from functools import partial
 from typing import Any
 
 import pytest
@@ -91,15 +90,18 @@ def hello_to(name: str) -> bytes:
 
 
 def test_a_hello_and_a_reset_wake_nobody(theirs: str, asleep: Office) -> None:
-    gone, said = told(asleep)["gone"], hello_to(HOST)
+    said = hello_to(HOST)
     packets = asleep.server.board.report()["counts"]["magic"]
     # In one record, and in two.
     split = said[:3] + b"\0\7" + said[5:12] + said[:3] + (len(said) - 12).to_bytes(2, "big")
-    for number, hello in enumerate([said, split + said[12:]] * 4):
+    for hello in [said, split + said[12:]] * 4:
         with asleep.client.connect(ADDRESS, 443) as line:
             line.sendall(hello)
             line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        wait_for(partial(ended, asleep, gone + number), "it to be gone")
+    # Some are gone before haproxy passes them on. One that is refused comes after all of them.
+    with pytest.raises((ssl.SSLError, OSError)):
+        pki.shown(asleep.client, ADDRESS, "other.example")
+    wait_for(lambda: told(asleep)["open"] == 0, "all of them to be gone")
     assert asleep.box.status()["state"] == "asleep"
     assert asleep.server.board.report()["counts"]["magic"] == packets
 
@@ -115,9 +117,12 @@ def test_a_client_that_sends_no_more_is_answered_after_the_wake(
         line.sendall(hello.read())
         line.shutdown(socket.SHUT_WR)
         assert line.recv(1) == HANDSHAKE
-    assert half_closed(asleep.client, fresh(), pki.context(asleep.authority)).startswith(
-        b"HTTP/1.1 200"
-    )
+
+
+@pytest.mark.long
+def test_a_client_that_sends_no_more_gets_the_whole_response(theirs: str, office: Office) -> None:
+    answer = half_closed(office.client, fresh(), pki.context(office.authority))
+    assert answer.startswith(b"HTTP/1.1 200")
 
 
 def test_nobody_is_passed_on_without_a_name_of_the_server(theirs: str, asleep: Office) -> None:

@@ -209,7 +209,7 @@ def test_a_plug_in_the_network_is_found_and_reads(page: WatchedPage, made: NewBo
     page.wait_for_url("**/setup/live")
     assert made.settings()["box"]["proxy_w"] == 0
     [meter] = made.settings()["meter"]
-    assert (meter["driver"], meter["host"], meter["component"]) == (
+    assert (meter["driver"], meter["host"], meter["kind"]) == (
         "shelly",
         "192.0.2.10",
         "switch",

@@ -134,9 +134,7 @@ def test_a_box_that_only_watches_shows_its_own_visitors(browser: Browser) -> Non
         page.goto(SETTINGS)
         with_figures(page)
         seen = page.locator("[data-waiting]")
-        expect(seen).to_contain_text(
-            re.compile(r"what the box itself has seen: .* in [23]\.?\d? d")
-        )
+        expect(seen).to_contain_text(re.compile(r"the box's own records: .* in [23]\.?\d? d"))
         expect(seen).not_to_contain_text("example")
         # A card fills in both halves of the promise; a share of one's own is no card.
         card(page, "hardly").locator("input").check()

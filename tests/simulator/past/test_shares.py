@@ -139,7 +139,8 @@ class _Door:
         else:
             # A robot's, too: what it asks for here is never refused, as a POST.
             self._held.append((doing, time.monotonic(), self._note(doing)))
-            self.wake(WakeRequest("192.0.2.7", "pass" if doing.robot else "page"))
+            reason = ("pass", "POST") if doing.robot else ("page", "GET")
+            self.wake(WakeRequest("192.0.2.7", *reason))
 
     def _follow(self, doing: Doing) -> None:
         """As the page's script does: ask how the server is, and load the page again."""

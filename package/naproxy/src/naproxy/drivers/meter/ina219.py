@@ -64,9 +64,10 @@ class Settings(meter.MeterSettings):
 
     @property
     def via(self) -> str:
-        """How the chip is read: usb, i2c or hwmon."""
-        ways = {"/dev/i2c-": "i2c", "/dev/": "usb"}
-        return next((way for begin, way in ways.items() if self.device.startswith(begin)), "hwmon")
+        """How the chip is read: i2c, hwmon (its folder) or usb."""
+        if self.device.startswith("/dev/i2c-"):
+            return "i2c"
+        return "hwmon" if Path(self.device).is_dir() or self.device.startswith("/sys/") else "usb"
 
 
 def _look_at(name: str) -> None:
