@@ -41,11 +41,6 @@ def theirs(shared: Office) -> str:
     return pki.fingerprint(issued)
 
 
-def ended(office: Office, before: int) -> bool:
-    """Have more hung up while they waited?"""
-    return told(office)["gone"] > before
-
-
 def visit(office: Office, path: str, **more: Any) -> Answer:
     return ask(office.client, path, https=pki.context(office.authority), **more)
 
