@@ -80,7 +80,7 @@ BUILT := build
 TESTS := test-browser test-e2e test-unit test-demo test-webui test-vmod test-vcl test-image-parts test-faults test-office test-meter test-history lint
 
 .PHONY: test test-all $(TESTS) test-clean test-properties test-recipes test-traffic test-week test-many test-measure test-large test-agree test-powercut test-compat test-deb test-container test-guest test-collections test-calendars cache-tests
-test: build ## run all tests but those marked long: 13 minutes on two cores when it was measured
+test: build ## run all tests but those marked long: 10 minutes on two cores when it was measured
 	@echo "Testing, four targets at a time; each speaks when it has ended:"
 	@echo "  $(TESTS)"
 	@bash -o pipefail -c '"$$@" 2>&1 | tee $(BUILD)/test.log' - \
