@@ -22,7 +22,8 @@ def text(shell: str) -> str:
     parser = cli.make_parser(list(dict.fromkeys(cli.COMMANDS.values())))
     for action in _actions(parser):
         if action.type is Path:
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
+            # shtab reads an attribute that argparse's own class does not declare.
+            setattr(action, "complete", shtab.FILE)  # noqa: B010 - see above
     made: str = shtab.complete(parser, shell=shell)
     return made.rstrip("\n") + "\n"
 

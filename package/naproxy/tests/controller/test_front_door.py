@@ -84,7 +84,8 @@ def free_port() -> int:
 
 
 def codes(found: Doors) -> tuple[str, str]:
-    return tuple(each.code if each else "" for each in (found.http, found.https))  # type: ignore[return-value]
+    http, https = (each.code if each else "" for each in (found.http, found.https))
+    return http, https
 
 
 def test_each_port_is_asked_and_what_is_wrong_is_named(tls: ssl.SSLContext) -> None:

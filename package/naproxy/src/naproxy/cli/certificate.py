@@ -26,7 +26,7 @@ def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "certificate",
         help="send, look at, and remove certificates of HTTPS",
-        description="Look after the certificates that the box shows to visitors by HTTPS.",
+        description="Manage the certificates that the box shows to visitors over HTTPS.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 

@@ -80,9 +80,10 @@ def add_parser(subparsers: Any) -> None:
     arm.add_argument("id", metavar="SERVER", help="the server")
     leave: argparse.ArgumentParser = subparsers.add_parser(
         "leave",
-        help="leave it to a server when to sleep, which puts itself to sleep",
-        description="Leave it to a server when to sleep: from now on the box gives it no order,"
-        " wakes it for whoever needs it, and measures. The settings of its way to sleep are lost.",
+        help="let a server that puts itself to sleep decide when",
+        description="Let a server that puts itself to sleep decide when. The box no longer orders"
+        " it to sleep, but still wakes it and measures. The settings of its way to sleep are"
+        " deleted.",
         parents=[socket_option()],
     )
     leave.add_argument("id", metavar="SERVER", help="the server")

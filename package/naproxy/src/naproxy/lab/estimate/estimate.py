@@ -59,9 +59,9 @@ def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "estimate",
         help="say from a web server's access log what the box would save",
-        description="Read access logs and compare how much energy each way to decide would save,"
-        " with what delays, and what no way can beat. The format is found out from the first lines."
-        " Say what each of three answers to the question who may wait costs and saves in a year."
+        description="Read access logs, and compare how much energy each policy would save, which"
+        " delays it would cause, and the bound that no policy can beat. The first lines tell the"
+        " format. For three shares of visitors that may wait, print a year's costs and savings."
         " Files of one rotated log (access.log, access.log.1, access.log.2.gz) count as one log."
         " Exit status: 0 with a verdict on each log, 1 if a file cannot be read, 2 for a wrong"
         " option, 3 if a log is too doubtful for a verdict.",

@@ -91,7 +91,8 @@ def chapter4() -> Iterator[Claim]:
         means_s = cells["mean delay, server, s"], cells["mean delay, proxy, s"]
         requests = cells["requests"]
         yield Claim(f"table 4.3, {name}: requests, by who served", requests, server + proxy + 7)
-        yield Claim(f"table 4.3, {name}: the same, by fate", requests, sum(map(cells.get, fates)))  # type: ignore[arg-type]
+        by_fate = sum(cells[fate] for fate in fates)
+        yield Claim(f"table 4.3, {name}: the same, by fate", requests, by_fate)
         # Its parts are rounded to a millisecond themselves.
         mean_s = (server * means_s[0] + proxy * means_s[1]) / (server + proxy)
         yield Claim(
