@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from naproxy.core.energy import Power
-from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart
 from naproxy.lab.papers.numbers import caption
 from naproxy.lab.replay.replay_report import delays
 from naproxy.lab.replay.virtual import THESIS, Found, rows
+from naproxy.lab.svg import Bars, Line, bar_chart, line_chart
 
 _POINTS = 400
 _FASTEST_S = 1e-4

@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 from hypothesis import given
 from hypothesis import strategies as st
-from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart
+from naproxy.lab.svg import Bars, Line, bar_chart, line_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 

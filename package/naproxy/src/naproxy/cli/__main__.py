@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "live": "naproxy.cli.commission",
     "meter": "naproxy.cli.meter",
     "measure": "naproxy.lab.measure.measure",
+    "experiment": "naproxy.lab.measure.experiments",
     "update": "naproxy.cli.update",
     "certificate": "naproxy.cli.certificate",
     "edge": "naproxy.cli.certificate",

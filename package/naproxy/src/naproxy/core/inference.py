@@ -153,3 +153,63 @@ def percentile(values: Sequence[float], share: float) -> float:
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A least-squares line with intervals, and the share of the variance that it explains."""
+
+    slope: Estimate
+    intercept: Estimate
+    r_squared: float
+
+
+def line(xs: Sequence[float], ys: Sequence[float], confidence: float = 0.95) -> Line:
+    """Fit y = intercept + slope x to at least three points.
+
+    NIST/SEMATECH e-Handbook of Statistical Methods, 4.1.4.1. ValueError if all x are equal.
+    """
+    n = len(xs)
+    if n < 3 or len(ys) != n:
+        raise ValueError("a line needs at least three points")
+    x_mean, y_mean = fmean(xs), fmean(ys)
+    x_square = math.fsum((x - x_mean) ** 2 for x in xs)
+    if not x_square:
+        raise ValueError("all x are equal")
+    y_square = math.fsum((y - y_mean) ** 2 for y in ys)
+    slope = math.fsum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True)) / x_square
+    start = y_mean - slope * x_mean
+    left = math.fsum((y - start - slope * x) ** 2 for x, y in zip(xs, ys, strict=True))
+    deviation = math.sqrt(left / (n - 2))
+    return Line(
+        _estimate(slope, deviation / math.sqrt(x_square), n - 2, confidence),
+        _estimate(start, deviation * math.sqrt(1 / n + x_mean**2 / x_square), n - 2, confidence),
+        1 - left / y_square if y_square else 1.0,
+    )
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Return p values that hold together, by Holm's step-down method, in the order given.
+
+    S. Holm, A simple sequentially rejective multiple test procedure, 1979.
+    """
+    adjusted = [0.0] * len(ps)
+    largest = 0.0
+    for done, place in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
+        largest = max(largest, min(1.0, (len(ps) - done) * ps[place]))
+        adjusted[place] = largest
+    return adjusted
+
+
+def cohens_d(a: Sequence[float], b: Sequence[float]) -> float:
+    """Return the difference of two means in pooled standard deviations; infinite without any.
+
+    J. Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, 2.5.2.
+    """
+    pooled = math.sqrt(
+        ((len(a) - 1) * variance(a) + (len(b) - 1) * variance(b)) / (len(a) + len(b) - 2)
+    )
+    difference = fmean(a) - fmean(b)
+    if pooled:
+        return difference / pooled
+    return math.copysign(math.inf, difference) if difference else 0.0

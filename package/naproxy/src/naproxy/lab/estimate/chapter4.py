@@ -18,9 +18,9 @@ from typing import Any, Final, NamedTuple
 from naproxy.core.energy import Power
 from naproxy.core.state import Klass
 from naproxy.lab.estimate.cachemodel import TTL_S, Fetched
-from naproxy.lab.estimate.svg import Line, line_chart
 from naproxy.lab.estimate.traffic import CACHEABLE_FLAG, LISTED_FLAG, STATIC_FLAG, Chunk
 from naproxy.lab.papers.numbers import caption
+from naproxy.lab.svg import Line, line_chart
 
 HOUR_S: Final = 3600
 WEEK_H: Final = 168

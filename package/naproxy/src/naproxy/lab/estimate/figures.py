@@ -20,9 +20,9 @@ from naproxy.lab.estimate import chapter4, choices
 from naproxy.lab.estimate.boxcache import BOX
 from naproxy.lab.estimate.chapter4 import Chapter4, rounded
 from naproxy.lab.estimate.lineup import COLUMNS, OURS, Compared, Row, Server
-from naproxy.lab.estimate.svg import Bars, Line, bar_chart, line_chart, own_ids
 from naproxy.lab.estimate.traffic import Traffic
 from naproxy.lab.estimate.verdict import advice, judge
+from naproxy.lab.svg import Bars, Line, bar_chart, line_chart, own_ids
 
 _PEOPLE = (Klass.PERSON, Klass.API)
 _HOUR_S, _DAY_S = 3600, 86400

@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, Final, TextIO
+from typing import Any, Final, Generic, TextIO, TypeVar
 
 from naproxy.api.command import CommandError, above_0, call, duration
 from naproxy.controller.meters import Meters
@@ -44,6 +44,7 @@ _COLUMNS: Final = (
     *("energy_j", "covered_s", "readings", "duration_s", "units"),
 )
 
+Said = TypeVar("Said")
 Execute = Callable[[Sequence[str]], Awaitable[str]]
 """Runs a command to its end and returns what it said; CommandError if it failed."""
 
@@ -154,20 +155,38 @@ async def perform(
     return done
 
 
-async def _run(plan: Plan, meter: Feed, execute: Execute, number: int, command: int) -> Run:
-    await meter.pause(plan.settle_s)
+@dataclass(frozen=True, slots=True)
+class Measured(Generic[Said]):
+    """One run with the idling before it, and the result of the work."""
+
+    baseline: Phase
+    run: Phase
+    duration_s: float
+    said: Said
+
+
+async def measured(
+    meter: Feed, settle_s: float, baseline_s: float, work: Callable[[], Awaitable[Said]]
+) -> Measured[Said]:
+    """Idle, then work, and measure both."""
+    await meter.pause(settle_s)
     idle_s = int(meter.now_s()) + 1
-    baseline_s = max(plan.baseline_s, _LEAST_BASELINE_PERIODS * meter.period_s)
+    baseline_s = max(baseline_s, _LEAST_BASELINE_PERIODS * meter.period_s)
     # The run's window begins a reading, and up to a second, before the run.
     await meter.pause(idle_s + baseline_s + meter.period_s + 1 - meter.now_s())
     start_s = meter.now_s()
-    said = await execute(plan.commands[command])
+    said = await work()
     end_s = meter.now_s()
-    units = plan.units(said)
     window = experiment.run_window(start_s, end_s, meter.period_s)
     ran = await meter.phase(*window)
-    baseline = await meter.phase(idle_s, window[0])
-    return Run(number, command, baseline, ran, end_s - start_s, units)
+    return Measured(await meter.phase(idle_s, window[0]), ran, end_s - start_s, said)
+
+
+async def _run(plan: Plan, meter: Feed, execute: Execute, number: int, command: int) -> Run:
+    ran = await measured(
+        meter, plan.settle_s, plan.baseline_s, lambda: execute(plan.commands[command])
+    )
+    return Run(number, command, ran.baseline, ran.run, ran.duration_s, plan.units(ran.said))
 
 
 async def execute(command: Sequence[str]) -> str:

@@ -16,9 +16,9 @@ from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from naproxy.lab.estimate.svg import Line, line_chart, own_ids
 from naproxy.lab.papers.claims import CLOSE, Claim
 from naproxy.lab.papers.numbers import TABLES, caption
+from naproxy.lab.svg import Line, line_chart, own_ids
 
 T_MAX: Final = (2**16 - 1) * 2**208
 """The easiest target."""
