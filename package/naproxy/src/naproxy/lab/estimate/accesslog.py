@@ -72,12 +72,13 @@ class Log:
     wrong_years: list[Example] = field(default_factory=list)  # the first few of those left out
     formats: list[Format] = field(default_factory=list)  # of the files, each once
     damaged: list[str] = field(default_factory=list)  # why a file could not be read to its end
+    unread: list[str] = field(default_factory=list)  # files of which no line could be read
 
     def __iter__(self) -> Iterator[Entry]:
         """Stream the entries; OSError if a file cannot be read."""
         self.lines = self.read_bytes = 0
         self.malformed.clear()
-        for found in (self.examples, self.wrong_years, self.formats, self.damaged):
+        for found in (self.examples, self.wrong_years, self.formats, self.damaged, self.unread):
             found.clear()
         for name in self.files:
             yield from _File(self, str(name)).entries()
@@ -234,6 +235,8 @@ class _File:
             except Malformed as error:
                 log.skip(self._name, number, str(error), line)
         log.lines += len(head)
+        if any(line.strip(" \r\0") and line[:1] != "#" for line in head):
+            log.unread.append(self._name)
         if damage := self._damage or ("" if whole else NOT_A_LOG):
             log.damage(self._name, number + 1, damage)
 

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final, cast
 
 from naproxy.lab.estimate.logline import LINE_MAX
 
@@ -63,7 +63,7 @@ def lines(name: str, count: Callable[[int], None]) -> Iterator[str]:
 
 
 def _chunks(
-    stream: BinaryIO, raw: io.BufferedReader, name: str, count: Callable[[int], None]
+    stream: io.BufferedIOBase, raw: io.BufferedReader, name: str, count: Callable[[int], None]
 ) -> Iterator[bytes]:
     """Yield the content in UTF-8, or in whatever bytes it is."""
     at = whole = 0
@@ -83,9 +83,10 @@ def _chunks(
         yield decode(chunk) if decode else chunk
 
 
-def _read(stream: BinaryIO) -> bytes:
+def _read(stream: io.BufferedIOBase) -> bytes:
     try:
-        return stream.read(_CHUNK)
+        # Not `read`: in a file that is cut off it loses the part that it has unpacked.
+        return stream.read1(_CHUNK)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise Damaged("the file is damaged or cut here") from None
     except OSError as error:
@@ -129,7 +130,7 @@ def _refuse_archive(begin: bytes, name: str) -> None:
             raise UnusableError(name, f"this is {words}, not a log: unpack it first")
 
 
-def _unpacked(raw: io.BufferedReader, name: str) -> BinaryIO:
+def _unpacked(raw: io.BufferedReader, name: str) -> io.BufferedIOBase:
     """Return the stream to read from; UnusableError if the box lacks what unpacks it."""
     begin = raw.peek(6)[:6]
     stream: Any = raw
@@ -142,7 +143,7 @@ def _unpacked(raw: io.BufferedReader, name: str) -> BinaryIO:
     elif begin[:4] == b"\x28\xb5\x2f\xfd":
         packed = _module("zstandard", name, "unzstd").ZstdDecompressor()
         stream = io.BufferedReader(packed.stream_reader(raw, read_across_frames=True))
-    return cast(BinaryIO, stream)
+    return cast(io.BufferedIOBase, stream)
 
 
 def _module(module: str, name: str, program: str) -> Any:

@@ -31,14 +31,25 @@ def detect(lines: Sequence[str], zone_s: int = 0) -> Format | None:
     """
     sample = [line for line in lines if line.strip() and len(line) <= _LONGEST]
     wrappers, inner = _unwrapped(sample)
+    best, read = _best(inner, zone_s)
+    if wrappers and read * 2 < len(sample):
+        # A seeming prefix may be the line's first fields.
+        plain, more = _best(sample, zone_s)
+        if more > read:
+            best, wrappers = plain, []
+    return _finished(best, wrappers, sample) if best else None
+
+
+def _best(lines: Sequence[str], zone_s: int) -> tuple[Format | None, int]:
+    """Return the format that reads most of these lines, and how many."""
     best: Format | None = None
     most = 0
     for look in (logw3c.look, logobjects.look, logtexts.look):
-        found = look(inner, zone_s)
-        read = _read_by(found, inner) if found else 0
+        found = look(lines, zone_s)
+        read = _read_by(found, lines) if found else 0
         if found and read > most:
             best, most = found, read
-    return _finished(best, wrappers, sample) if best else None
+    return best, most
 
 
 def named(name: str, parse_line: Parse, lines: Sequence[str]) -> Format:
@@ -77,7 +88,8 @@ def _inside(open_line: Callable[[str], str], parse_line: Parse, line: str) -> En
 
 _STAMP: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _PRI: Final = r"(?:<\d{1,3}>)?"
-_TAG: Final = r"[\w./@-]{1,100}(?:\[\d{1,10}\])?: ?"
+_TAG: Final = r"[A-Za-z_/][\w./@-]{0,99}(?:\[\d{1,10}\])?:(?![0-9A-Fa-f:]*:) ?"
+"""A program's name, not a client's address with its port."""
 _DATA: Final = r"(?:-|(?:\[[^\]]{0,1000}\])+)"
 _RFC3164: Final = r"[A-Z][a-z]{2} [ \d]\d (?:\d{4} )?\d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _PREFIXES: Final = tuple(

@@ -112,6 +112,8 @@ def parse(line: str) -> Entry:
         raise Malformed("no status and size after the request")
 
     path = words[1]
+    if path[:1] != "/":
+        path = values.path_of(path)  # as Varnish and Squid write it
     referer = agent = ""
     if len(parts) > 3:
         referer = parts[3] if parts[3] != "-" else ""

@@ -151,6 +151,8 @@ class _Roles:
             return None
         size = self._size(columns, status)
         agent = self._agent(columns)
+        after = _Cell(target.place + 1)
+        query = None if self._whole else after if _has_queries(columns.get(after, ())) else None
         roles = _Places(
             split=self._split,
             zone_s=zone_s,
@@ -158,6 +160,7 @@ class _Roles:
             whole=self._whole,
             time=time,
             target=target,
+            query=query,
             status=status,
             clients=clients,
             size=size,
@@ -315,6 +318,12 @@ def _is_captured(text: str) -> bool:
     return text[:1] == "{" or "|" in text
 
 
+def _has_queries(column: Sequence[str]) -> bool:
+    """Is it the part of an address behind `?`, where there is one?"""
+    queries = values.share(list(column), lambda text: "=" in text and " " not in text)
+    return bool(queries) and queries + values.share(list(column), lambda text: text in NONE) > 0.95
+
+
 def _is_host(text: str) -> bool:
     return values.is_name(text) or values.address(text) is not None
 
@@ -352,6 +361,7 @@ class _Places:
     whole: bool
     time: _Cell
     target: _Cell
+    query: _Cell | None
     status: _Cell
     clients: Sequence[_Cell]
     size: _Cell | None
@@ -376,6 +386,9 @@ class _Places:
         else:
             method = cells[self.anchor + shift] if self.anchor + shift < len(cells) else "-"
             target = self.target.of(cells, shift)
+            query = self.query.of(cells, shift) if self.query else "-"
+            if query not in NONE and "?" not in target:
+                target = f"{target}?{query.removeprefix('?')}"
         clients = [
             cell.of(cells, shift if cell.place > self.anchor else 0) for cell in self.clients
         ]
@@ -383,8 +396,7 @@ class _Places:
         referer = self.referer.of(cells, shift) if self.referer else "-"
         if "\\" in line:
             target, agent, referer = spelled(target), spelled(agent), spelled(referer)
-        if " " not in agent and "+" in agent:
-            agent = pluses(agent)
+        agent = values.spaced(agent)
         size = self.size.of(cells, shift).removeprefix("Length ") if self.size else "-"
         status = self.status.of(cells, shift)
         return entry_of(
@@ -405,8 +417,3 @@ class _Places:
             return 0
         found = next((n for n, cell in enumerate(cells) if check(cell)), at)
         return found - at
-
-
-def pluses(text: str) -> str:
-    """Return a text of IIS, which writes spaces so."""
-    return text.replace("+", " ")

@@ -38,7 +38,9 @@ _TIMES: Final = (
 _CTIME: Final = re.compile(
     rf"[A-Z][a-z]{{2}} ([A-Z][a-z]{{2}}) ([ \d]\d) {_CLOCK} (\d{{4}})", re.ASCII
 )
-_EPOCH: Final = re.compile(r"(?:([01]\d{9})(?:\.\d{1,9})?|([01]\d{12})|([01]\d{15}))", re.ASCII)
+_EPOCH: Final = re.compile(
+    r"(?:([01]\d{9})(?:\.\d{1,9})?|([01]\d{12})|([01]\d{15}(?:\d{3})?))", re.ASCII
+)
 
 
 @lru_cache(maxsize=1024)
@@ -65,13 +67,14 @@ def time_s(text: str, zone_s: int = 0) -> int | None:
 
     `zone_s`: how far a time that names no zone is ahead of UTC.
     """
+    if text[:1] == "[" and text[-1:] == "]":  # Apache's %t as a member of an object
+        text = text[1:-1]
     for pattern in _TIMES:
         if match := pattern.fullmatch(text):
             start = _midnight_s(match["y"], match["m"], match["d"], match[match.re.groups], zone_s)
             return _of_day(start, *match.groups()[3:6])
     if match := _EPOCH.fullmatch(text):
-        seconds, milli, micro = match.groups()
-        return int(seconds or (milli or micro[:13])[:10])
+        return int(next(filter(None, match.groups()))[:10])
     if match := _CTIME.fullmatch(text):
         month, day, hour, minute, second, year = match.groups()
         start = _midnight_s(year, month, day.strip(), None, zone_s)
@@ -241,6 +244,18 @@ def is_agent(text: str) -> bool:
 def share(values: list[str], check: Callable[[str], object]) -> float:
     """Return the share of the values that pass a check."""
     return sum(1 for value in values if check(value)) / len(values) if values else 0.0
+
+
+_PERCENT: Final = re.compile(r"%([0-9A-Fa-f]{2})", re.ASCII)
+
+
+def spaced(agent: str) -> str:
+    """Return a user agent with the spaces that IIS writes as `+` and Amazon as `%20`."""
+    if " " in agent:
+        return agent
+    if "%20" in agent:
+        return _PERCENT.sub(lambda match: chr(int(match[1], 16)), agent.replace("%25", "%"))
+    return agent.replace("+", " ")
 
 
 def path_of(target: str) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Final
 
 from naproxy.core.reason import Reason
 from naproxy.lab.estimate import logvalues as values
@@ -19,7 +17,7 @@ from naproxy.lab.estimate.logline import (
     Malformed,
     entry_of,
 )
-from naproxy.lab.estimate.logtexts import cells_of, pluses
+from naproxy.lab.estimate.logtexts import cells_of
 
 
 def look(lines: Sequence[str], zone_s: int) -> Format | None:
@@ -97,23 +95,12 @@ class _W3c:
             raise Malformed(NO_TIME)
         stem, query = get("cs-uri-stem") or get("cs-uri") or "", get("cs-uri-query", "-")
         path = stem if query in NONE or "?" in stem else f"{stem}?{query}"
-        decode = _percents if self._tabs else pluses
         return entry_of(
             t_s,
             [get(name, "-") for name in self.clients],
             (get("cs-method", "-"), path),
             status=get("sc-status", ""),
             size=get("sc-bytes", "-"),
-            referer=decode(get("cs(Referer)", "-")),
-            agent=decode(get("cs(User-Agent)", "-")),
+            referer=values.spaced(get("cs(Referer)", "-")),
+            agent=values.spaced(get("cs(User-Agent)", "-")),
         )
-
-
-_PERCENT: Final = re.compile(r"%([0-9A-Fa-f]{2})", re.ASCII)
-
-
-def _percents(text: str) -> str:
-    """Return a text of CloudFront, which escapes once or twice."""
-    if "%25" in text:
-        text = text.replace("%25", "%")
-    return _PERCENT.sub(lambda match: chr(int(match[1], 16)), text)

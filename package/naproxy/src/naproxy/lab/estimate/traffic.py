@@ -366,6 +366,7 @@ def read_log(
     trust.wrong_years = [(example.line, example.text) for example in log.wrong_years]
     trust.left_out = log.malformed[WRONG_YEAR]
     trust.cut = bool(log.damaged)
+    trust.unread = [Path(name).name for name in log.unread]
     trust.steps_back, trust.furthest_back_s = order.steps_back, order.furthest_back_s
     trust.twice = order.twice
     traffic.understood = understood(log, order)

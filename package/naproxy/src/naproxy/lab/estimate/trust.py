@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,9 +15,15 @@ from naproxy.lab.estimate.logvalues import is_cloudflare
 _ASKED: Final = 50_000  # requests whose clients are counted
 _FEW_ASKED: Final = 50  # of fewer requests the clients tell nothing
 _LOOKED_AT: Final = 500  # clients that are compared with a network's addresses
-_WITHOUT_AGENT: Final = 0.25  # of requests: on real sites 0.1 to 3 % have no user agent
+_WITHOUT_AGENT: Final = 0.1  # of requests: on real sites 0.1 to 3 % have no user agent
+_SHORT_S: Final = 12 * 3600.0
+"""A log of less shows no night."""
+_FEW: Final = 20  # requests
 _LONG_S: Final = 4 * 86400.0
 """An office that nobody asked anything of for so long was closed, or a file is missing."""
+_MISSED: Final = 100
+"""So many requests that come at these hours on other days are missing in a gap."""
+_MOST_GAPS: Final = 100
 
 
 @dataclass
@@ -36,6 +43,7 @@ class Trust:
     asks: bool = True
     """Are the clients of further requests wanted?"""
     cut: bool = False
+    unread: list[str] = field(default_factory=list)  # files of which no line could be read
     malformed: int = 0
     examples: list[tuple[int, str]] = field(default_factory=list)  # of those: line, its text, cut
     _clients: Counter[str] = field(default_factory=Counter)  # of people's first requests
@@ -45,6 +53,7 @@ class Trust:
     _minute: int = 0
     _in_minute: int = 0
     _minutes: int = 0  # minutes with requests
+    _hours: Counter[int] = field(default_factory=Counter)  # requests in each hour since 1970
     _squares: int = 0
 
     @property
@@ -60,7 +69,7 @@ class Trust:
         if gap_s >= 600:
             self._long_s.append((gap_s, t_s))
             if len(self._long_s) > 1000:
-                self._long_s = sorted(self._long_s, reverse=True)[:100]
+                self._long_s = sorted(self._long_s, reverse=True)[:_MOST_GAPS]
         self.entries += 1
         self.last_s = t_s
         minute = int(t_s // 60)
@@ -72,6 +81,7 @@ class Trust:
 
     def _close_minute(self) -> None:
         if self._in_minute:
+            self._hours[self._minute // 60] += self._in_minute
             self._minutes += 1
             self._squares += self._in_minute**2
         self._in_minute = 0
@@ -93,6 +103,8 @@ class Trust:
     def _doubts(self) -> Iterator[Reason]:
         if not self.entries:
             yield Reason("log.empty")
+        elif self.unread:
+            yield Reason("log.unread", file=self.unread[0], count=len(self.unread))
         if self._half_unread:
             yield Reason("log.malformed", count=self.malformed, lines=self.lines)
         if self.entries and self.without_agent > _WITHOUT_AGENT * self.entries:
@@ -101,6 +113,12 @@ class Trust:
         holes, length_s = self._holes()
         if length_s > self.span_s / 10:
             yield Reason("log.holes", count=holes, length_s=length_s)
+        if self._too_short:
+            yield Reason("log.short", span_s=self.span_s)
+
+    @property
+    def _too_short(self) -> bool:
+        return bool(self.entries) and (self.span_s < _SHORT_S or self.entries < _FEW)
 
     @property
     def _half_unread(self) -> bool:
@@ -133,7 +151,7 @@ class Trust:
             yield Reason("log.machine")
 
     def _of_times(self) -> Iterator[Reason]:
-        if self.span_s < 2 * 86400:
+        if self.span_s < 2 * 86400 and not self._too_short:
             yield Reason("log.short", span_s=self.span_s)
         if self.wrong_years:
             line, text = self.wrong_years[0]
@@ -151,10 +169,31 @@ class Trust:
         per_s = self.entries / max(self.span_s, 1.0)
         holes = [
             gap_s
-            for gap_s, _ in sorted(self._long_s, reverse=True)
-            if gap_s * per_s >= 500 or (gap_s >= _LONG_S and gap_s * per_s >= 20)
+            for gap_s, end_s in sorted(self._long_s, reverse=True)[:_MOST_GAPS]
+            if (gap_s >= _LONG_S and gap_s * per_s >= _FEW) or self._missed(gap_s, end_s) >= _MISSED
         ]
         return len(holes), sum(holes)
+
+    def _missed(self, gap_s: float, end_s: float) -> float:
+        """Return how many requests come at the hours of a gap on other days.
+
+        Nights and weekends are quiet on all of them, so they do not count.
+        """
+        begin, end = int((end_s - gap_s) // 3600) + 1, int(end_s // 3600)
+        if end - begin > _LONG_S / 3600:
+            return 0  # told by its length
+        return sum(self._usual(hour, range(begin, end)) for hour in range(begin, end))
+
+    def _usual(self, hour: int, without: range) -> float:
+        """Return the median of the requests at an hour of the day, on other days of its kind."""
+        first, last = int(self.first_s // 3600) + 1, int(self.last_s // 3600)
+        begin = hour - max(0, hour - first) // 24 * 24
+        others = [
+            self._hours[each]
+            for each in range(begin, last, 24)
+            if each not in without and _is_weekend(each) == _is_weekend(hour)
+        ]
+        return statistics.median(others) if others else 0.0
 
     def _alike(self) -> bool:
         minutes = self._minutes + bool(self._in_minute)
@@ -164,3 +203,7 @@ class Trust:
         variance = (self._squares + self._in_minute**2) / minutes - mean**2
         # People come by chance: at least as varied as a Poisson process, variance = mean.
         return mean >= 2 and variance < 0.2 * mean
+
+
+def _is_weekend(hour: int) -> bool:
+    return (hour // 24 + 3) % 7 >= 5  # 1 January 1970 was a Thursday
