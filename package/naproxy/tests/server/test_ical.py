@@ -160,6 +160,7 @@ def test_a_zone_is_known_by_any_name_that_programs_give_it() -> None:
         ("Eastern Standard Time", "15:00"),
         ("(UTC+01:00) Amsterdam, Berlin, Bern", "09:00"),
         ("(GMT+01.00) Amsterdam / Berlin / Bern", "09:00"),
+        (r"(UTC+01:00) Amsterdam\, Berlin\, Bern\, Rom", "09:00"),
         ("(UTC-05:00) Eastern Time (US & Canada)", "15:00"),
         ("(UTC+05:30) Chennai, Kolkata", "04:30"),
         ("Kuala Lumpur, Singapore", "02:00"),
@@ -180,10 +181,31 @@ def test_a_zone_is_known_by_any_name_that_programs_give_it() -> None:
 
 
 def test_a_zone_of_cities_has_their_summer_time() -> None:
-    zone = ";TZID=(UTC+01:00) Amsterdam, Berlin, Bern:20260907T100000"
-    assert spans(lines("DURATION:PT2H", start=zone), "2026-09-01", "2026-09-30") == [
-        "07 10:00-12:00"
-    ]
+    for cities in ("Amsterdam, Berlin, Bern", r"Amsterdam\, Berlin\, Bern"):
+        zone = f";TZID=(UTC+01:00) {cities}:20260907T100000"
+        assert spans(lines("DURATION:PT2H", start=zone), "2026-09-01", "2026-09-30") == [
+            "07 10:00-12:00"
+        ]
+
+
+def test_a_zone_of_unknown_cities_has_its_offset_and_is_named() -> None:
+    body = lines("DURATION:PT2H", start=";TZID=(UTC-03:00) Brasilia:20260907T100000")
+    agenda = found(body, "2026-09-01", "2026-09-30")
+    assert [each.begin_s for each in agenda.events] == [at("2026-09-07T15:00")]
+    assert (agenda.doubted, agenda.left_out) == (1, 0)
+
+
+def test_a_zone_s_name_may_be_escaped_where_it_is_defined() -> None:
+    defined = OUTLOOK.replace("TZID:W. Europe Standard Time", r"TZID:Foo\, Bar")
+    body = defined + lines("DURATION:PT2H", start=';TZID="Foo, Bar":20260907T100000')
+    assert spans(body, "2026-09-01", "2026-09-30") == ["07 10:00-12:00"]
+    assert found(body, "2026-09-01", "2026-09-30").doubted == 0
+
+
+def test_a_rule_for_exceptions_is_not_followed_and_named() -> None:
+    body = lines("DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=3", "EXRULE:FREQ=DAILY;INTERVAL=2")
+    agenda = found(body, "2026-11-16", "2026-11-23")
+    assert (len(agenda.events), agenda.doubted) == (3, 1)
 
 
 def test_a_zone_that_the_file_defines_may_have_lines_of_its_program() -> None:

@@ -26,7 +26,7 @@ from icalendar import Event as VEvent
 from naproxy.core.hours import Event
 from naproxy.core.processes import why
 from naproxy.core.reason import Reason, WrongError, own_words
-from naproxy.server.zones import printable, zone_of
+from naproxy.server.zones import UnsureZoneError, plain_name, printable, zone_of
 
 MOST_BYTES: Final = 1 << 20
 MOST_EVENTS: Final = 1000
@@ -209,7 +209,7 @@ class _Calendar:
                 params = {k.upper(): v.strip('"') for k, v in _PARAM.findall(found[2])}
                 entry.properties.setdefault(name, []).append(_Property(name, params, value))
             elif within == "VTIMEZONE" and name == "TZID":
-                zone_name = value.strip('"')
+                zone_name = plain_name(value)
             elif within == "VCALENDAR":
                 self._named.setdefault(name, value)
 
@@ -345,6 +345,9 @@ class _Calendar:
             for each in master.properties.get("RRULE", ())
             if each.value
         ]
+        for each in master.properties.get("EXRULE", ()):
+            # RFC 5545 has it no more: the series stays longer rather than shorter.
+            master.doubt = Reason("server.calendar_rule", rule=f"EXRULE {printable(each.value)}")
         counted = sum(_count(parts, start, first, last) for parts in rules)
         if not (counted or further or changes or start >= first):
             return []
@@ -477,7 +480,7 @@ class _Calendar:
                 except WrongError as error:
                     # That of the office is more likely than none.
                     entry.doubt = error.reason
-                    zone = self._where
+                    zone = error.likely if isinstance(error, UnsureZoneError) else self._where
         return _When(local, zone, whole_day)
 
     def _zone(self, name: str) -> tzinfo:

@@ -37,9 +37,23 @@ _IN_WINTER: Final = datetime(2026, 1, 1)
 UTC_NAMES: Final = ("utc", "gmt", "z", "etc/utc", "coordinated universal time", "(utc)", "(gmt)")
 
 
+class UnsureZoneError(WrongError):
+    """Only the zone's distance from UTC is known: it may have a summer time."""
+
+    def __init__(self, name: str, likely: tzinfo) -> None:
+        """Take the zone that is likely."""
+        super().__init__("server.calendar_zone", name=name)
+        self.likely = likely
+
+
+def plain_name(name: str) -> str:
+    """Return a TZID without quotation marks, and without the escapes that programs add."""
+    return re.sub(r"\\([,;\\])", r"\1", name.strip().strip("\"'").strip())
+
+
 def zone_of(name: str, defined: Mapping[str, str]) -> tzinfo:
     """Return the zone of a TZID; `defined` has the lines of each VTIMEZONE. WrongError."""
-    name = name.strip().strip("\"'").strip()
+    name = plain_name(name)
     if found := _iana(name):
         return found
     if (text := defined.get(name)) and (found := _defined(name, text)):
@@ -112,6 +126,8 @@ def _by_offset(name: str) -> tzinfo | None:
     for zone in _places(rest):
         if ahead in (_IN_WINTER.replace(tzinfo=zone).utcoffset(), _standard(zone)):
             return zone
+    if rest.strip() and rest.strip().lower() not in UTC_NAMES:
+        raise UnsureZoneError(printable(name), timezone(ahead))
     return timezone(ahead)
 
 
