@@ -155,7 +155,7 @@ test-e2e: $(BUILT) ## the whole box in the virtual office
 	$(AS_ROOT) $(PYTEST) -n 2 --dist loadfile tests/e2e
 
 test-measure: build ## the tests marked alone, which measure times and power: two minutes; not part of test
-	$(AS_ROOT) $(PYTEST) -m alone tests/e2e
+	$(AS_ROOT) $(PYTEST) -m alone tests/e2e tests/experiments
 
 $(BUILD)/.recipes: tests/recipes/packages.txt tests/install-packages
 	@mkdir -p $(BUILD)
@@ -291,7 +291,7 @@ check-kernel: ## no symbol that a board asks for is lost in the kernel's kconfig
 
 # --------------------------------------------------------- show and measure
 
-.PHONY: demo faults faults-office siege five bench
+.PHONY: demo faults faults-office siege experiment five bench
 demo: build ## the whole appliance in a virtual office [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.simulator.demo $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))
 
@@ -315,6 +315,10 @@ faults-office: build $(BUILD)/.recipes ## 200 sleeps under a cloud's sync, webho
 siege: build ## attacks on the box while others are served, ten minutes, build/siege.json [ATTACKS="name ..."] [SECONDS=n] [SEED=n]
 	@$(AS_ROOT) $(PYTHON) -m tests.siege $(if $(ATTACKS),--attacks $(ATTACKS)) \
 	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+experiment: build ## an experiment of the papers between two machines of our own NAME=protocols|load [QUICK=1]
+	@$(AS_ROOT) $(PYTHON) -m tests.experiments $(NAME) $(BUILD)/experiments/$(NAME)$(if $(QUICK),-quick) \
+	    $(if $(QUICK),--quick)
 
 five: build ## the thesis' five configurations on one slice [DURATION=s] [LOG=file]
 	@$(AS_ROOT) $(PYTHON) -m tests.simulator.five $(if $(DURATION),--duration $(DURATION)) $(if $(LOG),--log $(LOG))

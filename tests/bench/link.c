@@ -1,8 +1,10 @@
 /*
- * A long line between two TAP devices: each way so many bytes a second, a queue before it that
- * drops what it cannot hold, and a delay.
+ * A long line between two TAP devices. Each way has a rate, a queue before it that drops frames
+ * when it is full, a delay, a jitter and a loss.
  *
- * usage: link FD FD DELAY_US BYTES_A_SECOND QUEUE_BYTES
+ * usage: link FD FD DELAY_US BYTES_A_SECOND QUEUE_BYTES [JITTER_US LOSS_PPM]
+ *
+ * The jitter adds up to JITTER_US to the delay, and never changes the order of frames.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -24,7 +26,8 @@ struct frame {
 
 struct way {
 	int		from, to;
-	int64_t		free_ns;	/* when the line has sent all that waits for it */
+	int64_t		free_ns;	/* when the line has sent the whole queue */
+	int64_t		last_ns;	/* when the last frame leaves */
 	struct frame	*first, **end;
 };
 
@@ -37,9 +40,16 @@ now_ns(void)
 	return (t.tv_sec * NS + t.tv_nsec);
 }
 
-/* Read what there is; what finds the queue full is lost, as a router loses it. */
+/* A number from 0 to n - 1, the same ones in each run. */
+static int64_t
+chance(int64_t n)
+{
+	return (n > 0 ? random() % n : 0);
+}
+
+/* Read all waiting frames. A frame that finds the queue full is dropped, as by a router. */
 static void
-take(struct way *w, int64_t delay_ns, int64_t rate, int64_t queue)
+take(struct way *w, int64_t delay_ns, int64_t rate, int64_t queue, int64_t jitter_ns, int64_t loss)
 {
 	unsigned char data[MOST];
 	struct frame *f;
@@ -53,11 +63,16 @@ take(struct way *w, int64_t delay_ns, int64_t rate, int64_t queue)
 		if ((w->free_ns - now) / 1000 * rate / (NS / 1000) + len > queue)
 			continue;
 		w->free_ns += len * NS / rate;
+		if (chance(1000000) < loss)
+			continue;
 		f = malloc(sizeof *f + len);
 		if (f == NULL)
 			err(1, "malloc");
 		f->next = NULL;
-		f->leaves_ns = w->free_ns + delay_ns;
+		f->leaves_ns = w->free_ns + delay_ns + chance(jitter_ns);
+		if (f->leaves_ns < w->last_ns)
+			f->leaves_ns = w->last_ns;
+		w->last_ns = f->leaves_ns;
 		f->len = len;
 		for (ssize_t n = 0; n < len; n++)
 			f->data[n] = data[n];
@@ -87,10 +102,12 @@ main(int argc, char **argv)
 	struct way w[2] = {0};
 	struct pollfd p[2];
 	struct timespec t;
-	int64_t delay_ns, rate, queue, now, next;
+	int64_t delay_ns, rate, queue, jitter_ns, loss, now, next;
 
-	if (argc != 6)
-		errx(2, "usage: link FD FD DELAY_US BYTES_A_SECOND QUEUE_BYTES");
+	if (argc != 6 && argc != 8)
+		errx(2, "usage: link FD FD DELAY_US BYTES_A_SECOND QUEUE_BYTES [JITTER_US LOSS_PPM]");
+	jitter_ns = argc == 8 ? atoll(argv[6]) * 1000 : 0;
+	loss = argc == 8 ? atoll(argv[7]) : 0;
 	delay_ns = atoll(argv[3]) * 1000;
 	rate = atoll(argv[4]);
 	queue = atoll(argv[5]);
@@ -116,6 +133,6 @@ main(int argc, char **argv)
 			err(1, "ppoll");
 		for (int n = 0; n < 2; n++)
 			if (p[n].revents)
-				take(&w[n], delay_ns, rate, queue);
+				take(&w[n], delay_ns, rate, queue, jitter_ns, loss);
 	}
 }

@@ -13,7 +13,9 @@ from naproxy.cli import __main__ as cli
 from naproxy.core import inference
 from naproxy.core.inference import cohens_d, holm
 from naproxy.lab.measure import declared, findings
+from naproxy.lab.measure.experiments import PRESETS
 from naproxy.lab.measure.trial import Journal, Runner, Trial, counted, ends_s
+from naproxy.lab.papers import sites
 
 DECLARED = r"""
 name = "photos"
@@ -122,6 +124,33 @@ def test_random_bytes_are_read_or_refused_in_words() -> None:
             raw[chance.randrange(len(raw))] = chance.randrange(256)
         with contextlib.suppress(CommandError):
             declared.read(bytes(raw))
+
+
+def test_the_papers_experiments_are_valid_and_quick_ones_are_part_of_them() -> None:
+    for path in PRESETS.values():
+        whole = declared.read(path.read_bytes())
+        quick = declared.read(path.read_bytes(), quick=True)
+        assert len(quick.cells) < len(whole.cells)
+        assert all(cell in whole.cells for cell in quick.cells)
+        assert quick.digest != whole.digest
+
+
+def test_a_file_without_quick_settings_has_no_quick_experiment() -> None:
+    with pytest.raises(CommandError, match="quick: is missing"):
+        declared.read(DECLARED.encode(), quick=True)
+    for wrong in ("speed = 1", "levels.colour = [1]"):
+        with pytest.raises(CommandError, match="quick"):
+            declared.read(f"{DECLARED}\n[quick]\n{wrong}\n".encode())
+
+
+def test_the_gallery_has_the_files_and_bytes_of_table_1(tmp_path: Path) -> None:
+    sites.write(tmp_path)
+    files = list((tmp_path / "gallery").iterdir())
+    assert len(files) == 241
+    assert sum(file.stat().st_size for file in files) == 2_626_088
+    listed = (tmp_path / "gallery.txt").read_text().split()
+    assert listed[0] == "/gallery/index.html"
+    assert {tmp_path / name.lstrip("/") for name in listed} == set(files)
 
 
 # Running

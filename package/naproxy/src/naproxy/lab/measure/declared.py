@@ -153,10 +153,13 @@ def _text(value: Word) -> str:
 # Reading
 
 
-def read(raw: bytes, variables: Mapping[str, str] | None = None) -> Experiment:
-    """Return a declared experiment; CommandError names what is wrong, and where.
+def read(
+    raw: bytes, variables: Mapping[str, str] | None = None, *, quick: bool = False
+) -> Experiment:
+    """Return a declared experiment; CommandError names the fault and its place.
 
-    `variables` replace those of the file.
+    `variables` replace those of the file. `quick` applies the file's table `quick`: other
+    settings, and fewer levels.
     """
     if len(raw) > MOST_BYTES:
         raise CommandError(f"the declaration is larger than {MOST_BYTES} bytes")
@@ -164,6 +167,7 @@ def read(raw: bytes, variables: Mapping[str, str] | None = None) -> Experiment:
         told = tomllib.loads(raw.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CommandError(f"not valid TOML: {error}") from None
+    told = _shortened(told, apply=quick)
     table = _Table(told, "")
     factors = [_factor(part) for part in table.tables("factor")]
     names = [factor.name for factor in factors]
@@ -202,6 +206,44 @@ def read(raw: bytes, variables: Mapping[str, str] | None = None) -> Experiment:
         part.nothing_else()
     _placeholders(experiment)
     return experiment
+
+
+def _shortened(told: Mapping[str, Any], *, apply: bool) -> dict[str, Any]:
+    """Return the declaration without its table `quick`, or with it applied."""
+    rest = {name: value for name, value in told.items() if name != "quick"}
+    if "quick" not in told:
+        if apply:
+            raise CommandError("is missing", "quick")
+        return rest
+    part = _Table({"quick": told["quick"]}, "").table("quick")
+    kept = part.table("levels", {}).anything()
+    settings = dict(part.anything())
+    for name in settings:
+        if name not in ("repeats", "warm_up", "settle_s", "baseline_s"):
+            raise CommandError("is not a known key", f"quick.{name}")
+    factors = rest.get("factor")
+    names = (
+        [f.get("name") for f in factors if isinstance(f, dict)] if isinstance(factors, list) else []
+    )
+    for name in kept:
+        if name not in names:
+            raise CommandError("is not a factor", f"quick.levels.{name}")
+    if not apply:
+        return rest
+    shorter = [_fewer(factor, kept) for factor in rest["factor"]]
+    return {**rest, **settings, "factor": shorter}
+
+
+def _fewer(factor: Any, kept: Mapping[str, Any]) -> Any:
+    if not isinstance(factor, dict) or factor.get("name") not in kept:
+        return factor
+    wanted = kept[factor["name"]]
+    levels = [
+        level
+        for level in factor.get("levels", [])
+        if (level.get("name") if isinstance(level, dict) else level) in wanted
+    ]
+    return {**factor, "levels": levels}
 
 
 def _digest(told: Mapping[str, Any], variables: Mapping[str, Word]) -> str:
@@ -288,6 +330,7 @@ def _placeholders(experiment: Experiment) -> None:
         try:
             experiment.words(experiment.command, cell)
             experiment.words(experiment.before, cell)
+            experiment.words([host.ssh or "" for host in experiment.hosts], {})
         except (KeyError, StopIteration) as error:
             raise CommandError(
                 f"a placeholder stands for nothing with {label(cell)}: {error}", "workload.command"

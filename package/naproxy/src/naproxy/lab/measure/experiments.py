@@ -16,12 +16,15 @@ from naproxy.api.command import CommandError, add_config_option, socket_option
 from naproxy.core import log
 from naproxy.core.schema import ConfigError
 from naproxy.drivers.meter import Fault
+from naproxy.lab import papers
 from naproxy.lab.measure import declared, findings, findings_html
 from naproxy.lab.measure.declared import Experiment
 from naproxy.lab.measure.experimenting import execute, listening
 from naproxy.lab.measure.trial import Journal, Runner, Trial, left
 
 RUNS: Final = "runs.jsonl"
+PRESETS: Final = {path.stem: path for path in (Path(papers.__file__).parent).glob("*.toml")}
+"""The papers' experiments by name."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -34,7 +37,12 @@ def add_parser(subparsers: Any) -> None:
         " See docs/measure.md.",
         parents=[socket_option()],
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="the declaration, TOML")
+    parser.add_argument(
+        "file",
+        type=_declaration,
+        metavar="FILE",
+        help=f"the declaration, TOML, or one of a paper: {', '.join(sorted(PRESETS))}",
+    )
     parser.add_argument(
         "--into", type=Path, metavar="FOLDER", help="where the results go (default: its name)"
     )
@@ -50,9 +58,14 @@ def add_parser(subparsers: Any) -> None:
         metavar="NAME=VALUE",
         help="replace a variable of the file",
     )
+    parser.add_argument("--quick", action="store_true", help="fewer runs, as the file declares")
     parser.add_argument("--report", action="store_true", help="only write the reports again")
     parser.add_argument("--plan", action="store_true", help="only print the commands to be run")
     add_config_option(parser)
+
+
+def _declaration(text: str) -> Path:
+    return PRESETS.get(text, Path(text))
 
 
 def _variable(text: str) -> tuple[str, str]:
@@ -68,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with args.file.open("rb") as file:
             raw = file.read(declared.MOST_BYTES + 1)
-        what = declared.read(raw, dict(args.set))
+        what = declared.read(raw, dict(args.set), quick=args.quick)
     except CommandError as error:
         raise CommandError(f"{args.file}: {error}") from None
     if args.plan:
@@ -76,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     folder: Path = args.into or Path(what.name)
     if args.report:
-        return _report(what, folder)
+        return report(what, folder)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         asyncio.run(_run(args, what, folder))
@@ -84,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"{args.config}: {error}") from None
     except Fault as error:
         raise CommandError(str(error)) from None
-    return _report(what, folder)
+    return report(what, folder)
 
 
 def planned(what: Experiment) -> list[str]:
@@ -119,7 +132,8 @@ def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _report(what: Experiment, folder: Path) -> int:
+def report(what: Experiment, folder: Path) -> int:
+    """Write the reports of the runs in a folder; returns the exit status."""
     path = folder / RUNS
     try:
         lines = [json.loads(line) for line in path.read_text().splitlines()]

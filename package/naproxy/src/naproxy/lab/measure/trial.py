@@ -218,7 +218,10 @@ class Runner:
         return {host.name: await self._counted(host) for host in self.what.hosts}
 
     async def _counted(self, host: Host) -> Counted:
-        command = ["ssh", "-oBatchMode=yes", host.ssh, *_COUNTERS] if host.ssh else _COUNTERS
+        command: Sequence[str] = _COUNTERS
+        if host.ssh:
+            login = self.what.words([host.ssh], {})
+            command = ["ssh", "-oBatchMode=yes", "--", *login, *_COUNTERS]
         try:
             return counted(await self.execute(command))
         except ValueError as error:
@@ -226,10 +229,12 @@ class Runner:
 
     async def _trial(self, number: int, cell: int) -> Trial:
         began_s = self.now_s()
-        if self.what.before:
-            await self.execute(self.what.words(self.what.before, self.what.cells[cell]))
         metrics: dict[str, float] = {}
+        prepared = ""
         try:
+            if self.what.before:
+                words = self.what.words(self.what.before, self.what.cells[cell])
+                prepared = await self.execute(words)
             if self.meter is None:
                 await self.pause(self.what.settle_s)
                 said, duration_s, used = await self._work(cell)
@@ -250,7 +255,7 @@ class Runner:
         except CommandError as error:
             return Trial(number, cell, self.now_s() - began_s, {}, str(error), began_s)
         metrics |= {"duration_s": duration_s, **used}
-        wrong = self._said(said, metrics)
+        wrong = self._said(f"{prepared}\n{said}", metrics)
         return Trial(number, cell, duration_s, {} if wrong else metrics, wrong, began_s)
 
     def _said(self, said: str, metrics: dict[str, float]) -> str | None:
