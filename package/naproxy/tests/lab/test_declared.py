@@ -70,6 +70,12 @@ def test_placeholders_become_levels_words_and_variables() -> None:
     ]
 
 
+def test_a_words_variables_are_filled_in() -> None:
+    text = DECLARED.replace('["--h2", "-k"]', '["{quiet}", "--to={server}"]')
+    what = read(text)
+    assert what.words(["{protocol.options}"], what.cells[2]) == ["-s", "-S", "--to=192.0.2.5"]
+
+
 REFUSED = {
     "not TOML": ('name = "photos', "not valid TOML"),
     "deep": ("x = " + "[" * 5000, "not valid TOML"),

@@ -279,7 +279,9 @@ def test_a_log_without_one_of_its_daily_files_gets_no_verdict(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("days", [5, 7, 21])
-def test_quiet_nights_and_weekends_of_an_intranet_do_not_count_as_gaps(tmp_path: Path, days: int) -> None:
+def test_quiet_nights_and_weekends_of_an_intranet_do_not_count_as_gaps(
+    tmp_path: Path, days: int
+) -> None:
     chance = random.Random(5)
     lines = [
         combined(Entry(t_s, f"192.168.1.{t_s % 60}", "GET", f"/{t_s % 99}", 200, 9, "", FIREFOX))

@@ -112,17 +112,29 @@ class Experiment:
     def _expand(self, argument: str, cell: Levels) -> list[str]:
         alone = _PLACEHOLDER.fullmatch(argument)
         if alone:
-            value = self._value(alone, cell)
-            if not isinstance(value, str | float):
-                return list(value)
-        return [_PLACEHOLDER.sub(lambda found: _text(self._value(found, cell)), argument)]
+            return self._words(alone, cell)
+        return [_PLACEHOLDER.sub(lambda found: " ".join(self._words(found, cell)), argument)]
 
-    def _value(self, found: re.Match[str], cell: Levels) -> Word:
+    def _words(self, found: re.Match[str], cell: Levels) -> list[str]:
         name, word = found.groups()
         if word is None:
-            return cell[name] if name in cell else self.variables[name]
+            return _listed(cell[name] if name in cell else self.variables[name])
         factor = next(factor for factor in self.factors if factor.name == name)
-        return next(level.words[word] for level in factor.levels if level.name == cell[name])
+        value = next(level.words[word] for level in factor.levels if level.name == cell[name])
+        # A level's words may name variables, and nothing else.
+        return [part for item in _listed(value) for part in self._expand_variables(item)]
+
+    def _expand_variables(self, argument: str) -> list[str]:
+        alone = _PLACEHOLDER.fullmatch(argument)
+        if alone:
+            return _listed(self.variables[alone[1]])
+        return [
+            _PLACEHOLDER.sub(lambda found: " ".join(_listed(self.variables[found[1]])), argument)
+        ]
+
+
+def _listed(value: Word) -> list[str]:
+    return [_text(value)] if isinstance(value, str | float) else list(value)
 
 
 def number(pattern: re.Pattern[str], said: str) -> float:
