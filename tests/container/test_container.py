@@ -200,7 +200,19 @@ def test_the_server_is_shown_to_sleep_and_to_wake(
     expect(page.locator("#result")).to_contain_text("woke up 4 of 4 times", timeout=LONG_MS)
     assert made.box.status()["armed"] is True
     page.locator("#forward").click()
+    page.wait_for_url("**/setup/waiting")
+
+
+def test_figures_of_each_choice_are_worked_out_in_the_container(
+    page: WatchedPage, made: Container
+) -> None:
+    cards = page.locator("#cards")
+    expect(cards).to_contain_text("An example, not your website", timeout=LONG_MS)
+    expect(cards.locator('[data-card="few"]')).to_contain_text("kWh")
+    page.locator('[data-card="few"] input').check()
+    page.locator('button[type="submit"]').click()
     page.wait_for_url("**/setup/done")
+    assert made.box.api("GET", "/v1/config")["server"][0]["promise"]["fraction"] == 0.05
 
 
 def test_a_cached_file_leaves_the_server_asleep_and_a_page_wakes_it(made: Container) -> None:
