@@ -42,6 +42,11 @@ server {{
     location = /device {{ return 200 "$http_user_agent"; }}
     location = /theme {{ return 200 "theme:$http_x_theme"; }}
     location = /account {{ return 200 "for:$cookie_session"; }}
+    location = /member {{
+        add_header Cache-Control max-age=1;
+        add_header Vary Cookie;
+        return 200 "for:$cookie_session";
+    }}
 }}
 """
 SLEPT_S = 1.5
@@ -166,3 +171,20 @@ def test_nobody_can_plant_a_page_for_others(pages: Pages, office: Office) -> Non
     assert pages.asleep("/theme") == (200, b"theme:")
     assert pages.asleep("/account") == (200, b"for:")
     assert office.server.board.state == "off"
+
+
+def test_a_page_that_varies_by_cookie_is_answered_to_those_without_one(
+    pages: Pages, office: Office
+) -> None:
+    assert b"for:ada" in pages.get("/member", Cookie="session=ada").body
+    pages.verify("/member")
+    pages.sleep()
+    for harmless in ({}, {"Cookie": "_ga=GA1.1.1; CookieConsent=yes"}):
+        answer = pages.get("/member", **harmless)
+        assert (answer.body, answer.headers["x-naproxy"]) == (b"for:", "frozen")
+    assert office.server.board.state == "off"
+    answer = pages.get("/member", Cookie="_ga=GA1.1.1; session=ada")
+    assert answer.headers["x-naproxy"] == "waiting_page"
+    assert b"for:" not in answer.body
+    office.box.await_state("awake")
+    assert pages.get("/member", Cookie="session=ada").body == b"for:ada"

@@ -39,12 +39,15 @@ stored_text(char *dst, size_t size, const char *src)
 
 /*
  * Does it depend on more of the request than we can ask for again? Varnish sees to
- * Accept-Encoding by itself.
+ * Accept-Encoding by itself. A request with cookies or a login is passed, see
+ * recv.vcl: every stored response was asked for without them.
  */
 static bool
 stored_varies(const char *vary)
 {
-	static const char * const known[] = { "Accept-Encoding", "Accept" };
+	static const char * const known[] = {
+		"Accept-Encoding", "Accept", "Authorization", "Cookie",
+	};
 	size_t len, u;
 
 	for (vary += strspn(vary, ", \t"); *vary != '\0';

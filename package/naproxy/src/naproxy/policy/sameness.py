@@ -18,8 +18,9 @@ from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
 _HTML: Final = ("text/html", "application/xhtml+xml")
-_KNOWN_VARY: Final = ("", "accept-encoding", "x-forwarded-proto")
-"""Varnish keeps these apart by itself, see cache.vcl."""
+_KNOWN_VARY: Final = ("", "accept-encoding", "authorization", "cookie", "x-forwarded-proto")
+"""Varnish keeps these apart by itself, see cache.vcl. A request with a login or with a cookie that
+is not harmless is passed to the server, so a cached page is for visitors without either."""
 _COMPARED: Final = ("content-type", "content-language", "content-location")
 
 # Each is bounded or linear: a page may be made to keep the box busy.
