@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from naproxy.config import document
-from naproxy.drivers.sleep import ssh
-from naproxy.setup import access
 
 from tests.e2e.test_doctor import doctor
 from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import RefusedError
+from tests.simulator.office.forced import forced
 from tests.simulator.office.office import CLIENT_ADDRESS as CLIENT
 from tests.simulator.office.server import ADDRESS
 
@@ -118,29 +116,10 @@ def test_what_must_never_sleep_keeps_it_awake(server: Office) -> None:
 
 
 @pytest.fixture
-def script(server: Office) -> Iterator[None]:
-    """The script that the guide has people paste, with what root runs in a place of its own."""
-    text = access._script(
-        document.parse(
-            f'[[server]]\nid = "web"\naddress = "{ADDRESS}"\nmac = "02:00:00:00:00:02"\n'
-            '[server.sleep]\ndriver = "ssh"\n'
-        ).server[0],
-        ssh.Settings(),
-        "",
-    )
-    command, tells = (part.split("\nEND\n")[0] for part in text.split("<<'END'\n")[1:3])
-    directory: Path = server.server.directory
-    file, helper = directory / "naproxy-sleep", directory / "naproxy-appointments"
-    before = file.read_text()
-    (directory / "really").write_text(before)
-    (directory / "really").chmod(0o755)
-    helper.write_text(tells)
-    helper.chmod(0o755)
-    command = command.replace("sudo -n /usr/local/sbin/naproxy-appointments", str(helper))
-    last = command.rindex("exec sudo -n /usr/bin/setpriv ")
-    file.write_text(f"{command[:last]}exec {directory}/really\n")
-    yield
-    file.write_text(before)
+def script(server: Office) -> Iterator[Path]:
+    """The command that the guide has people paste, and the agent; its folder of programs."""
+    with forced(server.server) as programs:
+        yield programs
 
 
 def refusal(office: Office) -> list[str]:
@@ -170,7 +149,7 @@ def _codes(reason: Any) -> Iterator[str]:
 
 
 def test_the_pasted_script_tells_and_who_has_a_folder_open_keeps_it_awake(
-    server: Office, script: None
+    server: Office, script: Path
 ) -> None:
     with contextlib.closing(server.client.connect(ADDRESS, 445)):
         assert "sleep.busy_files" in refusal(server)
@@ -187,11 +166,10 @@ def test_the_pasted_script_tells_and_who_has_a_folder_open_keeps_it_awake(
 
 @pytest.mark.long
 def test_a_script_that_does_not_know_of_ports_keeps_it_awake_where_one_was_chosen(
-    server: Office, script: None
+    server: Office, script: Path
 ) -> None:
-    helper = server.server.directory / "naproxy-appointments"
-    lines = helper.read_text().splitlines(keepends=True)
-    helper.write_text("".join(line for line in lines if not line.startswith("printf 'listens")))
+    command = server.server.directory / "naproxy-sleep"
+    command.write_text(f"{command.read_text().rstrip()} | grep -v '^listens'\n")
     server.box.reconfigure(server={"awake": {"services": ["smb used"]}})
     assert "sleep.ports_unseen" in refusal(server)
     server.box.reconfigure()
@@ -199,7 +177,7 @@ def test_a_script_that_does_not_know_of_ports_keeps_it_awake_where_one_was_chose
     server.box.wake()
 
 
-def test_who_uses_udp_is_seen_by_the_table_of_connections(server: Office, script: None) -> None:
+def test_who_uses_udp_is_seen_by_the_table_of_connections(server: Office, script: Path) -> None:
     chain = "chain input { type filter hook input priority 0; ct state new accept; }"
     rules = f"table inet seen {{ {chain}; }}"
     server.server.run(["nft", "-f", "-"], stdin=rules)

@@ -67,9 +67,8 @@ def test_a_key_without_a_forced_command_is_told(guest: Guest) -> None:
 
 def test_a_command_of_an_earlier_version_is_told(guest: Guest) -> None:
     script = "/usr/local/bin/naproxy-sleep"
-    older = (
-        f"cp {script} /root/kept; sed -i 's,/usr/bin/setpriv --ruid.*systemctl,systemctl,' {script}"
-    )
+    order = "exec sudo -n systemctl suspend --check-inhibitors=yes"
+    older = f"cp -p {script} /root/kept; printf '#!/bin/sh\\n{order}\\n' >{script}"
     with changed(guest, older, f"mv /root/kept {script}"):
         found = look(guest)["command_counts_box"]
     assert found.verdict == "problem"

@@ -1,7 +1,6 @@
 """The office with a whole server: a shop, a file server, a cloud, a calendar, a nightly backup."""
 
 import contextlib
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,15 +13,10 @@ from tests.recipes.clients import Calendar, Cloud
 from tests.recipes.samba import Samba
 from tests.recipes.wordpress import Shop
 from tests.simulator.office import Office, Settings
+from tests.simulator.office.forced import forced
 from tests.simulator.office.namespace import ROOT
 
 QUICK = Settings(sleep_s=0.2, wake_s=0.2)
-SLEEPS = (
-    'exec sudo -n /usr/bin/setpriv --ruid "$(id -un)" '
-    "/usr/bin/systemctl @VERB@ --check-inhibitors=yes"
-)
-"""The last line of the script that the box gives out."""
-PREPARE = ROOT / "package/naproxy/src/naproxy/setup/prepare-server.sh"
 CONFIG: dict[str, Any] = {
     "server": {
         "sleep": {"timeout_s": 5.0},
@@ -31,7 +25,7 @@ CONFIG: dict[str, Any] = {
 }
 """As the fault campaign has it: a server that is watched closely."""
 
-# mariadb-dump is one of the programs that the script for sleeping looks for.
+# mariadb-dump is one of the programs that the agent looks for.
 _BACKUP = r"""mkdir -p night-$1.new &&
 mariadb-dump --no-defaults --socket='{shop}/mariadb.sock' -u root wordpress \
 	>night-$1.new/shop.sql &&
@@ -57,7 +51,6 @@ class Place:
         backup = _BACKUP.format(shop=self.shop.directory, share=self.samba.share)
         run = (sys.executable, "-m", "tests.recipes.nightly", "run", self._clock_file)
         office.server.popen_inside([*run, self.backups, backup], log="nightly")
-        _use_script(office, self._clock_file)
 
     @property
     def now_s(self) -> float:
@@ -86,26 +79,22 @@ class Place:
         assert self.office.server.board.state == "off"
 
 
-def _use_script(office: Office, clock: Path) -> None:
-    """Have the server use the script that the box gives out; in the end it asks the board."""
-    script = office.server.directory / "naproxy-sleep"
-    board = script.with_name("naproxy-sleep.board")
-    board.write_text(script.read_text())
-    board.chmod(0o755)
-    found = re.search(r"naproxy-sleep <<'END'\n(.*?)\nEND\n", PREPARE.read_text(), re.DOTALL)
-    assert found
-    tell = f"PYTHONPATH='{ROOT}' exec '{sys.executable}' -m tests.recipes.nightly tell '{clock}'"
-    changes = {
-        "@PORTS@": "80 443",
-        "exec sudo -n /usr/local/sbin/naproxy-appointments": tell,
-        'sudo -n /usr/local/sbin/naproxy-appointments "${asked##* }" >/dev/null 2>&1': ":",
-        SLEEPS: f"exec '{board}'",
-    }
-    text = found[1]
-    for old, new in changes.items():
-        assert old in text, old
-        text = text.replace(old, new)
-    script.write_text(text + "\n")
+@contextlib.contextmanager
+def _with_agent(office: Office, clock: Path) -> Iterator[None]:
+    """Have the server use the command that the box gives out, and its jobs the office's clock."""
+    with forced(office.server):
+        command = office.server.directory / "naproxy-sleep"
+        text = command.read_text()
+        nights = f"'{sys.executable}' -m tests.recipes.nightly"
+        tell = f"PYTHONPATH='{ROOT}' exec {nights} tell '{clock}'"
+        asks = (
+            'case "$SSH_ORIGINAL_COMMAND" in *appointments)\n'
+            'SSH_ORIGINAL_COMMAND="${SSH_ORIGINAL_COMMAND%appointments}check appointments"\n'
+            f'said=$({{\n{text}\n}}) || {{ echo "$said"; exit 1; }}\n{tell} ;;\nesac\n'
+        )
+        first, _, rest = text.partition("\n")
+        command.write_text(f"{first}\n{asks}{rest}")
+        yield
 
 
 @contextlib.contextmanager
@@ -119,4 +108,6 @@ def place(logs: Path) -> Iterator[Place]:
         office.box.start_controller(clock.environment())
         office.box.start_varnish(clock.environment())
         office.box.await_state("awake")
-        yield Place(office, clock)
+        at = Place(office, clock)
+        with _with_agent(office, office.directory / "clock"):
+            yield at

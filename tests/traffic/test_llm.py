@@ -143,14 +143,10 @@ def test_looks_at_health_and_models_neither_keep_it_awake_nor_wake_it(server: Of
     server.box.wake()
 
 
-def test_a_busy_graphics_processor_keeps_it_awake(server: Office, script: None) -> None:
-    tool = server.server.directory / "bin/nvidia-smi"
-    tool.parent.mkdir()
+def test_a_busy_graphics_processor_keeps_it_awake(server: Office, script: Path) -> None:
+    tool = script / "nvidia-smi"
     tool.write_text("#!/bin/sh\necho '0, 97'\n")
     tool.chmod(0o755)
-    file = server.server.directory / "naproxy-sleep"
-    first, _, rest = file.read_text().partition("\n")
-    file.write_text(f"{first}\nPATH={tool.parent}:$PATH\n{rest}")
     assert "sleep.busy_gpu" in refusal(server)
     tool.write_text("#!/bin/sh\necho '0, 3'\n")
     server.box.sleep()

@@ -1,8 +1,8 @@
 """The agent on the office's server: puts it to sleep for the box, or says why not.
 
-Answers signed datagrams (docs/agent.md). What the server is busy with is read afresh for
-each request; what follows from that is decided by pure functions. One process, one thread:
-while it puts the server to sleep, it does nothing else.
+Answers signed datagrams (docs/agent.md), or with `--once` the one request of a login over ssh.
+What the server is busy with is read afresh for each request; what follows from that is decided by
+pure functions. One process, one thread: while it puts the server to sleep, it does nothing else.
 
 Standard library of Python 3.9 or later, on Linux.
 """
@@ -19,13 +19,14 @@ import os
 import re
 import secrets
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -251,7 +252,7 @@ class Readings:
 
     inhibitors: tuple[Inhibitor, ...] = ()
     users: tuple[str, ...] = ()
-    """Who is logged in, and where from."""
+    """People who are logged in, or left programs running, in words."""
     load: float = 0.0
     gpus: tuple[tuple[str, float], ...] = ()
     """Graphics processors, and the percent of their time that they compute."""
@@ -272,6 +273,14 @@ class Readings:
 
 
 _WORKING: Final = frozenset({"active", "activating", "reloading", "deactivating"})
+
+
+@dataclass(frozen=True)
+class Login:
+    """The box's own login over ssh: its user, and the hosts that it comes from."""
+
+    user: str = ""
+    hosts: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -299,7 +308,7 @@ def reasons(
         *readings.unreadable,
         *_masked(readings.target),
         *_inhibited(readings.inhibitors, state),
-        *(f"logged in: {user}" for user in readings.users),
+        *readings.users,
         *_running(readings, rules),
         *(f"packages are being installed ({file} is locked)" for file in readings.packages[:1]),
         *(f"{array} is being rebuilt ({work})" for array, work in readings.arrays),
@@ -414,8 +423,13 @@ def read(
     run: Run = run,
     root: Path = Path("/"),
     watched: Watched = Watched(),
+    *,
+    own: Login = Login(),
 ) -> Readings:
-    """Read what the rules and the box ask for. What cannot be read keeps the server awake."""
+    """Read what the rules and the box ask for. What cannot be read keeps the server awake.
+
+    The box's `own` login does not count.
+    """
     rules = config.rules
     systemd = (root / "run/systemd/system").is_dir()
     target = _target(config.commands.get(state, ())) if systemd else ""
@@ -423,9 +437,9 @@ def read(
     unreadable = []
     wanted: list[tuple[str, bool, Callable[[], Any]]] = [
         ("inhibitors", rules.inhibitors and systemd, lambda: read_inhibitors(run)),
-        ("users", rules.logged_in_users, lambda: read_users(run, systemd)),
+        ("users", rules.logged_in_users, lambda: read_users(run, systemd, own)),
         ("load", rules.load_above is not None, lambda: read_load(root)),
-        ("gpus", rules.gpu_above is not None, lambda: read_gpus(root)),
+        ("gpus", rules.gpu_above is not None, lambda: read_gpus(root, run)),
         ("connections", rules.connections_except_ports is not None, lambda: read_tcp(root)),
         ("flows", bool(watched.udp), lambda: read_flows(run, root, frozenset(watched.udp))),
         ("processes", bool(rules.processes), lambda: read_processes(root)),
@@ -464,21 +478,60 @@ def read_inhibitors(run: Run) -> tuple[Inhibitor, ...]:
     )
 
 
-def read_users(run: Run, systemd: bool) -> tuple[str, ...]:
-    """Return who is logged in: logind's sessions of class user, or else utmp's."""
+_PEOPLE: Final = frozenset({"tty", "x11", "wayland", "mir", "web"})
+"""Types of sessions that systemctl minds, too: not those of mail or file servers."""
+
+
+def read_users(run: Run, systemd: bool, own: Login = Login()) -> tuple[str, ...]:
+    """Return who is logged in: logind's sessions of class user, or else utmp's.
+
+    The box's own sessions have no terminal, and come from where it logs in.
+    """
     if not systemd:
-        return tuple(" ".join(line.split()) for line in run(["who"]).splitlines())
+        return tuple(f"logged in: {' '.join(row.split())}" for row in run(["who"]).splitlines())
     users = []
-    for _id, _uid, name, _seat, path in json.loads(run(_logind("ListSessions")))["data"][0]:
-        names = ("Class", "State", "RemoteHost", "TTY")
-        said = run(
-            ["busctl", "--json=short", "get-property", _LOGIND, path, f"{_LOGIND}.Session", *names]
-        )
-        kind, state, remote, tty = (json.loads(line)["data"] for line in said.splitlines())
-        # Others are greeters, cron jobs and managers; a closing one has only leftovers.
-        if kind.startswith("user") and state != "closing":
-            users.append(f"{name} from {remote}" if remote else f"{name} at {tty or 'the console'}")
+    for _id, _uid, name, seat, path in json.loads(run(_logind("ListSessions")))["data"][0]:
+        values = _session(run, path)
+        if values is None:
+            continue
+        kind, state, session, remote, tty, service = values
+        # Others are greeters, cron jobs and managers.
+        if not kind.startswith("user") or session not in _PEOPLE:
+            continue
+        if (name, tty) == (own.user, "") and remote in own.hosts:
+            continue
+        if state == "closing":
+            users.append(f"{name} has logged out, but left programs running")
+        elif remote:
+            users.append(f"logged in: {name} from {remote}")
+        else:
+            users.append(f"logged in: {name} at {tty or seat or service or 'the console'}")
     return tuple(users)
+
+
+def _session(run: Run, path: str) -> list[str] | None:
+    """Return what logind knows of a session; None: it has ended since it was listed."""
+    names = ("Class", "State", "Type", "RemoteHost", "TTY", "Service")
+    get = ["busctl", "--json=short", "get-property", _LOGIND, path, f"{_LOGIND}.Session", *names]
+    try:
+        return [json.loads(line)["data"] for line in run(get).splitlines()]
+    except subprocess.CalledProcessError as error:
+        if "Unknown object" in str(error.stderr):
+            return None
+        raise
+
+
+def read_login(run: Run, user: str, host: str) -> Login:
+    """Return the login of this very process, for a user who came from `host`.
+
+    logind may know the host by its name.
+    """
+    hosts = {host}
+    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+        path = json.loads(run([*_logind("GetSessionByPID"), "u", str(os.getpid())]))["data"][0]
+        if values := _session(run, path):
+            hosts.add(values[3])
+    return Login(user, frozenset(hosts - {""}))
 
 
 def _logind(method: str) -> list[str]:
@@ -491,17 +544,36 @@ def read_load(root: Path) -> float:
     return float((root / "proc/loadavg").read_text().split()[0])
 
 
-def read_gpus(root: Path) -> tuple[tuple[str, float], ...]:
+def read_gpus(root: Path, run: Run) -> tuple[tuple[str, float], ...]:
     """Return graphics processors by name, and the percent of their time that they compute.
 
-    The kernel's amdgpu tells it. NVIDIA's tool needs devices that the service does not see.
+    The kernel's amdgpu tells it; of NVIDIA's their tool does. systemd runs that: the service does
+    not see their devices.
     """
     found = []
     for file in sorted((root / "sys/class/drm").glob("card*/device/gpu_busy_percent")):
         # One that sleeps does not say.
         with contextlib.suppress(OSError):
             found.append((file.parts[-3], float(file.read_text())))
+    places = os.pathsep.join(str(root / each.lstrip("/")) for each in os.get_exec_path())
+    if shutil.which("nvidia-smi", path=places):
+        found += _nvidia(run)
     return tuple(found)
+
+
+def _nvidia(run: Run) -> Iterator[tuple[str, float]]:
+    query = ["--query-gpu=index,utilization.gpu", "--format=csv,noheader,nounits"]
+    try:
+        said = run([*_BY_SYSTEMD, "nvidia-smi", *query])
+    except subprocess.CalledProcessError as error:
+        if "No devices were found" in f"{error.stdout}{error.stderr}":
+            return
+        raise
+    for row in said.splitlines():
+        name, _, percent = row.partition(",")
+        # A card that cannot tell says [N/A].
+        if percent.strip().isdigit():
+            yield f"nvidia{name.strip()}", float(percent)
 
 
 def read_processes(root: Path) -> frozenset[str]:
@@ -590,6 +662,11 @@ _USERS_NAME: Final = re.compile(r"(?![.#]|tmp\.)(?!.*(?:~|\.dpkg-.*|\.rpm.*)\Z).
 
 def read_jobs(run: Run, root: Path, now_s: float) -> list[jobs.Job]:
     """Return what this server is going to do by itself; OSError, ValueError, SubprocessError."""
+    return jobs.parse("\n".join(job_lines(run, root, now_s)), None, _no_zone)
+
+
+def job_lines(run: Run, root: Path, now_s: float) -> list[str]:
+    """Return what tells of that, as `jobs.parse` reads it; OSError, SubprocessError."""
     lines = [jobs.FIRST_LINE, f"now {int(now_s)}"]
     if (root / "usr/sbin/anacron").exists():
         lines.append("anacron")
@@ -609,7 +686,7 @@ def read_jobs(run: Run, root: Path, now_s: float) -> list[jobs.Job]:
     for file in [*system, *_plain_files(root / "etc/cron.d"), *users]:
         lines.append(f"crontab /{file.relative_to(root)}")
         lines += [f"|{line}" for line in file.read_text(errors="replace").split("\n")]
-    return jobs.parse("\n".join([*lines, jobs.LAST_LINE]), None, _no_zone)
+    return [*lines, jobs.LAST_LINE]
 
 
 def _plain_files(folder: Path) -> list[Path]:
@@ -1051,6 +1128,119 @@ def set_alarm(alarm_s: int) -> str:
     return go_to_sleep(("systemd-run", "--quiet", "--collect", "--wait", *rtcwake))
 
 
+# --------------------------------------------------------------------- one login over ssh
+
+ONCE: Final = "naproxy-sleep"
+"""What the box says over ssh, and the command that its key runs here."""
+REFUSES: Final = "naproxy-refuses"
+"""Before the reasons, one a line, which `END` ends: a login may print other lines around them."""
+END: Final = "naproxy-end"
+WOULD_SLEEP: Final = "naproxy-would-sleep"
+_ORDER, _CHECK, _APPOINTMENTS = "order", "check", "appointments"
+_VERBS: Final = {"mem": "suspend", "disk": "hibernate", "off": "poweroff"}
+_MOST_ASKED: Final = 4096
+_ASKED: Final = re.compile(
+    rf"(?:(?:/[A-Za-z0-9._-]+)*/)?{ONCE}"
+    r"(?: ignore(?P<ignore>(?: [0-9]{1,5}/(?:tcp|udp)){0,256}))?"
+    r"(?: watch(?P<watch>(?: [0-9]{1,5}/(?:tcp|udp)){0,256}))?"
+    r"(?: (?P<what>check appointments|appointments)| alarm (?P<alarm>[0-9]{1,6}))?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request of a login over ssh."""
+
+    what: str
+    watched: Watched = Watched()
+    alarm_s: int = 0
+
+
+def parse_asked(text: str) -> Asked:
+    """Read what the box asks for; ValueError for all else. No words are the order."""
+    found = _ASKED.fullmatch(text or ONCE)
+    if not found:
+        raise ValueError(f"not understood: {text[:100]!r}")
+    watched = Watched(
+        tuple(_ports(found["watch"], "udp")), frozenset(_ports(found["ignore"], "tcp"))
+    )
+    what = (found["what"] or _ORDER).partition(" ")[0]
+    return Asked(what, watched, int(found["alarm"] or 0))
+
+
+def _ports(words: str | None, protocol: str) -> list[int]:
+    pairs = (word.split("/") for word in (words or "").split())
+    return [int(port) for port, of in pairs if of == protocol]
+
+
+def once(config: Config, state: str, client: str, asked: Asked, user: str) -> int:
+    """Do what one login asks for, and print the answer. Exit 1: no, with the reasons."""
+    command = config.commands.get(state) or ("systemctl", _VERBS[state])
+    config = replace(config, commands={state: command})
+    box = config.box | ({plain_address(client)} if client else set())
+    readings = read(config, state, watched=asked.watched, own=read_login(run, user, client))
+    why = reasons(readings, config.rules, state, box, asked.watched)
+    why += dry_run(command, run)
+    lines: list[str] = []
+    if asked.what == _APPOINTMENTS and not why:
+        try:
+            lines = _told_once()
+        except Exception as error:  # whatever it is, not knowing is a reason
+            why = (f"the timers and crontabs cannot be read: {_words(error)}",)
+    if asked.what == _ORDER and not why:
+        words = set_alarm(asked.alarm_s) if asked.alarm_s else ""
+        if words:
+            _log(f"the clock is not set to wake this server: {words}")
+        words = go_to_sleep(command)
+        why = (f"cannot sleep: {words}",) if words else ()
+    if why:
+        lines = [REFUSES, *(_one_line(reason) for reason in why), END]
+    elif asked.what == _CHECK:
+        lines = [WOULD_SLEEP]
+    print("\n".join(lines), end="\n" if lines else "")
+    return 1 if why else 0
+
+
+def _told_once() -> list[str]:
+    """Return what this server is going to do by itself, and its ports."""
+    first, *rest = job_lines(run, Path("/"), time.time())
+    zone = os.path.realpath("/etc/localtime").rpartition("/zoneinfo/")[2]
+    listens = " ".join(["listens", *_short(read_listening(run, Path("/")))])
+    return [first, f"zone {zone} {time.strftime('%z')}", listens, *rest]
+
+
+def _short(words: tuple[str, ...], most: int = 76) -> tuple[str, ...]:
+    """Leave out ports that nobody would read through."""
+    return words if len(words) <= most else (*words[:most], f"more/{len(words) - most}")
+
+
+def _one_line(words: str) -> str:
+    return " ".join(words.split())
+
+
+def serve_once(config: Config, state: str) -> int:
+    """Answer the login whose two lines are on standard input: the client, and what it asks for.
+
+    ssh's forced command gives them to sudo, which runs this (docs/server.md).
+    """
+    # What is longer is cut, and not understood.
+    given = sys.stdin.buffer.read(_MOST_ASKED)
+    try:
+        client, _, text = given.decode("ascii").partition("\n")
+        asked = parse_asked(text.rstrip("\n"))
+        host = client.partition(" ")[0]
+        if host:
+            plain_address(host)
+    except ValueError as error:
+        _log(f"naproxy-agent: {error}")
+        return 2
+    return once(config, state, host, asked, os.environ.get("SUDO_USER", ""))
+
+
+# ------------------------------------------------------------------------------ the service
+
+
 class _Complaints:
     """Says what is wrong with datagrams, at most once a minute, so nobody can fill the log."""
 
@@ -1168,12 +1358,19 @@ def _check(config: Config) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve, or `--check`; exit 2 where the configuration is wrong."""
+    """Serve, `--check` or `--once`; exit 2 where the configuration or a request is wrong."""
     parser = argparse.ArgumentParser(prog="naproxy-agent", description="Naproxy's agent")
     parser.add_argument("--config", type=Path, default=CONFIG)
     parser.add_argument("--key", type=Path, default=KEY)
     parser.add_argument(
         "--check", action="store_true", help="say whether it would sleep now; exit 1 if not"
+    )
+    parser.add_argument(
+        "--once",
+        choices=protocol.STATES,
+        metavar="STATE",
+        help="answer one login over ssh, which may ask for this state: "
+        "its client and its command are two lines of standard input",
     )
     options = parser.parse_args(arguments)
     try:
@@ -1183,6 +1380,8 @@ def main(arguments: list[str] | None = None) -> int:
             raise ConfigError(f"{options.config}: {error}") from None
         if options.check:
             return _check(config)
+        if options.once:
+            return serve_once(config, options.once)
         key = read_key(options.key)
         listener = open_socket(config.listen, config.port)
     except (ConfigError, OSError) as error:

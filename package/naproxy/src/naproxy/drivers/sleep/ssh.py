@@ -17,7 +17,7 @@ from naproxy.core import office_time
 from naproxy.core.findings import NotSeen, NotUsed, Problem, let_in
 from naproxy.core.hours import zone
 from naproxy.core.processes import words
-from naproxy.core.reason import Reason, WrongError, own_words, stored_reason
+from naproxy.core.reason import Reason, WrongError, own_words, stored_reason, together
 from naproxy.core.schema import option
 from naproxy.drivers import Target, busy, checks, openssh
 from naproxy.drivers.busy import known
@@ -43,6 +43,10 @@ _SCRIPT: Final = "naproxy-sleep"
 _CHECK: Final = "check"
 _WOULD_SLEEP: Final = "naproxy-would-sleep"
 """What the script prints after a dry run that nothing refused."""
+_REFUSES, _END = "naproxy-refuses", "naproxy-end"
+"""Around the agent's reasons."""
+_WEB_PORTS: Final = (80, 443)
+_PAST: Final = "server.around_now"
 _LAST_PORT: Final = 65535
 _LISTENS: Final = "listens"
 _AROUND: Final = re.compile(r"around ([1-9][0-9]{0,4}) ([1-9][0-9]{0,6})", re.ASCII)
@@ -120,18 +124,28 @@ class Driver(SleepDriver[Settings]):
         return self._settings.command.rpartition("/")[2] == _SCRIPT
 
     def _command(self, *words: str) -> str:
-        """Return what is run there: our script is told at which ports to look, too.
+        """Return what is run there: the agent is told at which ports to look, too.
 
-        What it is asked for comes last: an older script looks at the last words only.
+        A script from an earlier version reads what comes after `watch`, or the last words only.
         """
-        listeners = self.listening.listeners if self.listening else ()
-        watch = ("watch", *self._target.office.watched(listeners)) if self._is_ours else ()
-        return " ".join([self._settings.command, *watch, *words])
+        if not self._is_ours:
+            return " ".join([self._settings.command, *words])
+        office, listeners = self._target.office, self.listening.listeners if self.listening else ()
+        ignored = office.ignored(listeners)
+        ignore = ("ignore", *ignored) if ignored else ()
+        watch = ("watch", *office.watched(listeners))
+        return " ".join([self._settings.command, *ignore, *watch, *words])
 
     def _answer(self, session: Session) -> SleepResult:
         code, said = session.ended.code, _told(session)
+        if code == _REFUSED and (reasons := _reasons(session)):
+            found = _judged(reasons, self._target.port)
+            came = (each.params for each in found if each.code == _PAST)
+            seen = next((Past(each["port"], each["number"]) for each in came), None)
+            refused = Reason("sleep.refused", who=THE_SERVER, words=together(*found))
+            return SleepResult(Answer.REFUSED, refused, seen)
         if code == _REFUSED and (past := _around(said)):
-            why = Reason("server.around_now", port=past.port, number=past.number)
+            why = Reason(_PAST, port=past.port, number=past.number)
             refused = Reason("sleep.refused", who=THE_SERVER, words=why)
             return SleepResult(Answer.REFUSED, refused, past)
         if code == _REFUSED and said:
@@ -142,6 +156,26 @@ class Driver(SleepDriver[Settings]):
         if session.let_in:
             return SleepResult(Answer.ACCEPTED, Reason("sleep.connection_ended"))
         return SleepResult(Answer.FAILED, self._ssh.failure(session.log))
+
+
+def _reasons(session: Session) -> list[str]:
+    """Return the agent's reasons; none: an earlier script, or another command."""
+    lines = [words(line) for line in session.lines]
+    if _REFUSES not in lines or _END not in lines:
+        return []
+    return [line for line in lines[lines.index(_REFUSES) + 1 : lines.index(_END)] if line]
+
+
+def _judged(lines: list[str], port: int) -> list[Reason]:
+    """Return the agent's reasons; who is connected to the web server came past the box."""
+    found = []
+    for each in map(busy.reason, lines):
+        if each.code == "sleep.busy_port" and each.params["port"] in (*_WEB_PORTS, port):
+            params = {name: each.params[name] for name in ("port", "number")}
+            found.append(Reason(_PAST, **params))
+        else:
+            found.append(each)
+    return found
 
 
 def _apart(text: str) -> tuple[str, str | None]:
@@ -263,8 +297,10 @@ def ssh_dry_run(seen: checks.FromBox) -> Problem | None:
     if jobs.FIRST_LINE in tried.lines:
         raise NotUsed("doctor.not_tried")  # an older script, which tells its appointments
     said = _told(tried)
-    if past := _around(said):
-        why = Reason("server.around_now", port=past.port, number=past.number)
+    if reasons := _reasons(tried):
+        why = together(*_judged(reasons, seen.server.web_port))
+    elif past := _around(said):
+        why = Reason(_PAST, port=past.port, number=past.number)
     elif said:
         why = busy.printed(said, seen.server.sleep.user, tried.lines)
     else:
