@@ -157,9 +157,10 @@ test-e2e: $(BUILT) ## the whole box in the virtual office
 test-measure: build ## the tests marked alone, which measure times and power: two minutes; not part of test
 	$(AS_ROOT) $(PYTEST) -m alone tests/e2e tests/experiments
 
-$(BUILD)/.recipes: tests/recipes/packages.txt tests/install-packages
-	@mkdir -p $(BUILD)
+$(BUILD)/.recipes: tests/recipes/packages.txt tests/recipes/requirements.txt tests/install-packages | .venv/.ready
+	@mkdir -p $(BUILD)/recipes
 	@tests/install-packages tests/recipes/packages.txt
+	@$(PYTHON) -m pip install -q --disable-pip-version-check --upgrade --target $(BUILD)/recipes/python -r tests/recipes/requirements.txt
 	@touch $@
 
 $(BUILD)/.traffic: tests/traffic/packages.txt tests/traffic/requirements.txt tests/traffic/package.json tests/traffic/package-lock.json tests/install-packages | .venv/.ready

@@ -1,16 +1,22 @@
-"""Websites made with other programs of Debian, beside the shop on the office's server."""
+"""Websites made with other programs, beside the shop on the office's server."""
 
 import shutil
+import sys
 from pathlib import Path
 
+from tests.patience import wait_for
 from tests.recipes.wordpress import HOST as SHOP
 from tests.recipes.wordpress import Shop, as_user
 from tests.simulator.office import Office
+from tests.simulator.office.namespace import ROOT
 
-WIKI, NOTES, TABLES, SITE, CODE = (
-    f"{name}.office.example" for name in ("wiki", "notes", "tables", "site", "code")
+WIKI, NOTES, TABLES, SITE, CODE, FORUM = (
+    f"{name}.office.example" for name in ("wiki", "notes", "tables", "site", "code", "forum")
 )
 PASSWORD = "correct horse battery staple"
+MEMBER = "grace"
+"""Of the forum. She writes nothing, so only her own pages have her name."""
+_PACKAGES = ROOT / "build/recipes/python"
 
 _PHP = """\
 server {{
@@ -53,10 +59,44 @@ server {{
     }}
 }}
 """
+_PROXY = """\
+server {{
+    listen 80;
+    listen [::]:80;
+    server_name {host};
+    location / {{
+        proxy_pass http://unix:{socket};
+        proxy_set_header Host $host;
+    }}
+}}
+"""
+# A forum in one language.
+_FORUM_SETTINGS = f"""\
+from forum.settings.dev import *
+DEBUG = False
+ALLOWED_HOSTS = ["{FORUM}"]
+MIDDLEWARE.remove("django.middleware.locale.LocaleMiddleware")
+"""
+_FORUM_TOPIC = f"""\
+from django.contrib.auth.models import User
+from spirit.category.models import Category
+from spirit.comment.models import Comment
+from spirit.topic.models import Topic
+for name in ("ada", "{MEMBER}"):
+    user = User.objects.create_user(name, password="{PASSWORD}")
+    user.st.is_verified = True
+    user.st.save()
+ada = User.objects.get(username="ada")
+topic = Topic.objects.create(
+    user=ada, category=Category.objects.get(title="Uncategorized"), title="Hours"
+)
+Comment.objects.create(user=ada, topic=topic, comment="From nine", comment_html="<p>From nine</p>")
+assert (topic.pk, topic.slug) == (1, "hours"), topic
+"""
 
 
 class Programs:
-    """MediaWiki, DokuWiki, phpMyAdmin, a site of Hugo, and cgit."""
+    """MediaWiki, DokuWiki, phpMyAdmin, a site of Hugo, cgit, and the forum Spirit."""
 
     def __init__(self, office: Office, shop: Shop):
         """Install them; the server must be awake."""
@@ -71,6 +111,7 @@ class Programs:
         self.hugo("From nine")
         self._serve("site", _FILES.format(host=SITE, root=self._directory / "site/public"))
         self._cgit()
+        self._spirit()
 
     def _serve(self, name: str, text: str) -> None:
         self._office.server.add_site(name, text)
@@ -166,5 +207,26 @@ class Programs:
         place.chmod(0o777)
         self._serve("code", _CGI.format(host=CODE, config=config, socket=socket))
 
+    def _spirit(self) -> None:
+        place = self._directory / "forum"
+        place.mkdir()
+        template = _PACKAGES / "spirit/extra/project_template"
+        python = ("env", "-C", place, f"PYTHONPATH={_PACKAGES}:{place}", sys.executable, "-m")
 
-HOSTS = (SHOP, WIKI, NOTES, TABLES, SITE, CODE)
+        def manage(*argv: str | Path) -> None:
+            self._office.server.run([*python, "django", *argv], timeout_s=300)
+
+        manage("startproject", "forum", place, f"--template={template}")
+        (place / "office.py").write_text(_FORUM_SETTINGS)
+        manage("spiritinstall", "--settings=office")
+        manage("shell", "--settings=office", "-c", _FORUM_TOPIC)
+        socket = place / "forum.sock"
+        serve = (f"--unix-socket={socket}", "--unix-socket-perms=666", "forum.wsgi:application")
+        argv: list[str | Path] = [*python, "waitress", *serve]
+        argv.insert(3, "DJANGO_SETTINGS_MODULE=office")
+        self._office.server.popen_inside(argv, log="forum")
+        wait_for(socket.exists, "the forum")
+        self._serve("forum", _PROXY.format(host=FORUM, socket=socket))
+
+
+HOSTS = (SHOP, WIKI, NOTES, TABLES, SITE, CODE, FORUM)

@@ -20,7 +20,17 @@ from naproxy.policy.sameness import without_nonces
 
 from tests.e2e.clients import CRAWLER, PERSON, Answer, ask, visitor
 from tests.patience import wait_for
-from tests.recipes.programs import CODE, NOTES, SITE, TABLES, WIKI, Programs
+from tests.recipes.programs import (
+    CODE,
+    FORUM,
+    MEMBER,
+    NOTES,
+    PASSWORD,
+    SITE,
+    TABLES,
+    WIKI,
+    Programs,
+)
 from tests.recipes.wordpress import HOST as SHOP
 from tests.recipes.wordpress import Browser, Shop
 from tests.simulator.office import Office
@@ -76,6 +86,11 @@ PAGES = (
     (SITE, "/contact/"),
     (CODE, "/"),
     (CODE, "/office/"),
+    (FORUM, "/"),
+    (FORUM, "/category/"),
+    (FORUM, "/topic/1/hours/"),
+    (FORUM, "/user/login/"),
+    (FORUM, "/user/register/"),
 )
 NEVER = {
     *((SHOP, f"/{name}/") for name in ("price", "device", "language", "order", "quote", "basket")),
@@ -86,9 +101,10 @@ NEVER = {
     (TABLES, "/index.php"),
     (CODE, "/"),
     (CODE, "/office/"),
+    *((FORUM, path) for path in ("/", "/topic/1/hours/", "/user/login/", "/user/register/")),
 }
 """Pages that are for one visitor, for one moment or for one device."""
-PERSONAL = re.compile(rb"wpadminbar|Howdy|In your basket: [1-9]|evil\.example")
+PERSONAL = re.compile(rb"wpadminbar|Howdy|In your basket: [1-9]|evil\.example|" + MEMBER.encode())
 Page = tuple[str, str]
 
 
@@ -136,6 +152,12 @@ class Week:
         assert "Dashboard" in self.admin.login()
         for slug, content in POSTS.items():
             self.admin.publish(title=slug, slug=slug, content=content, status="publish")
+        self.member = Browser(office, "member", "198.18.1.2", FORUM)
+        _, form = self.member.get("/user/login/")
+        found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', form)
+        assert found, form
+        fields = {"username": MEMBER, "password": PASSWORD, "csrfmiddlewaretoken": found[1]}
+        self.member.post("/user/login/", **fields)
         self._visitors = 0
         self._wrong: set[Page] = set()
 
@@ -156,6 +178,10 @@ class Week:
             list(pool.map(self._visit, PAGES))
         for path in ("/", "/hours/", "/wp-admin/x.css"):
             self.admin.get(path)
+        for path in ("/", "/category/", "/topic/1/hours/"):
+            _, text = self.member.get(path)
+            # The list of categories is the same page for members.
+            assert MEMBER in text or path == "/category/", path
 
     def _visit(self, page: Page) -> None:
         planted = ("X-Forwarded-Host", "X-Host", "X-Original-URL", "Forwarded")

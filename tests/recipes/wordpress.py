@@ -178,8 +178,9 @@ class Shop:
 class Browser:
     """A person with cookies, who asks the box as curl does it with a jar."""
 
-    def __init__(self, office: Office, name: str, source: str):
+    def __init__(self, office: Office, name: str, source: str, host: str = HOST):
         self._office = office
+        self._host = host
         self._jar = office.directory / f"{name}.cookies"
         self._source = source
 
@@ -192,8 +193,9 @@ class Browser:
         argv: list[str | Path] = [
             *("curl", "-sSL", "-b", self._jar, "-c", self._jar, "-A", agent),
             *("-H", "Accept: text/html", "-H", "Sec-Fetch-Mode: navigate"),
-            *("--interface", self._source, "--resolve", f"{HOST}:80:{BOX}", "--max-time", "60"),
-            *("-w", "\n%{http_code} %header{x-naproxy}", *more, f"http://{HOST}{path}"),
+            *("--interface", self._source, "--resolve", f"{self._host}:80:{BOX}"),
+            *("--max-time", "60", "-w", "\n%{http_code} %header{x-naproxy}"),
+            *(*more, f"http://{self._host}{path}"),
         ]
 
         while True:
