@@ -95,6 +95,8 @@ class Box(Namespace):
         """Further ones of the controller."""
         self.fixed: fixed.Fixed = {}
         """What it begins with of what no office can set."""
+        self.others: list[dict[str, Any]] = []
+        """The configuration of further servers."""
         self.optimised = False
         """Whether Varnish's rules are compiled as on the image: two seconds more."""
         self._server = office_server
@@ -138,7 +140,7 @@ class Box(Namespace):
             "share": {"strangers_cost": 0},
         }
         merged = _merge({"box": {"interface": "eth0"}, "server": web}, changes)
-        return {**merged, "server": [merged["server"]]}
+        return {**merged, "server": [merged["server"], *self.others]}
 
     def reconfigure(self, **changes: Any) -> None:
         """Give the running controller another configuration, made as for `start`."""

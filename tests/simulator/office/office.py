@@ -34,6 +34,8 @@ _MACHINES = {
     "box": (box.ADDRESS, box.ADDRESS_V6, "02:00:5e:10:00:01"),
     "server": (server.ADDRESS, server.ADDRESS_V6, server.MAC),
 }
+NAS = ("192.0.2.4", "2001:db8:2::4", "02:00:5e:10:00:04")
+"""Where the second machine is, which only some offices have."""
 
 
 class Office:
@@ -62,6 +64,7 @@ class Office:
         self._site = site or Site()
         self._hierarchy = freezer_hierarchy
         self._presence = socket.socket(socket.AF_UNIX)
+        self._added: list[Server] = []
         self._handler: signal.Handlers | object = None
         self.switch = Namespace(f"{self.name}-switch", self.logs)
         self.client = Namespace(f"{self.name}-client", self.logs)
@@ -87,6 +90,16 @@ class Office:
         """Who signs the certificates of this office."""
         return pki.Authority(self.directory / "authority")
 
+    def add_nas(self) -> Server:
+        """Add a second machine that sleeps, with the same programs as the server; it is awake."""
+        nas = Server(f"{self.name}-nas", self.directory / "nas", self.logs / "nas", (NAS[0],))
+        ip("netns", "add", nas.name)
+        self._added.append(nas)
+        (self.logs / "nas").mkdir()
+        self._plug("nas", *NAS)
+        nas.start(Freezer.create(f"{self.name}-nas", self._hierarchy), self._board, Site())
+        return nas
+
     def capture(self, machine: Namespace, expression: str) -> Capture:
         """Begin to capture what crosses this machine's wire, e.g. `ether proto 0x0842`."""
         return Capture(machine, expression)
@@ -94,7 +107,8 @@ class Office:
     def stop(self) -> None:
         """End every process and remove every namespace, group and temporary file."""
         with _undisturbed():
-            _remove(self.name, [self.client, self.box, self.server, self.switch])
+            machines = [self.client, self.box, self.server, *self._added, self.switch]
+            _remove(self.name, machines)
             if self._keep and self.directory.exists():
                 shutil.copytree(self.directory, self._keep, ignore=_of_no_use, dirs_exist_ok=True)
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -122,24 +136,28 @@ class Office:
         for namespace in (self.switch, self.client, self.box, self.server):
             ip("netns", "add", namespace.name)
         _ip(self.switch, "link add br0 type bridge forward_delay 0 mcast_snooping 0")
-        for machine, (address, address_v6, mac) in _MACHINES.items():
-            namespace = Namespace(f"{self.name}-{machine}", self.logs)
-            _ip(
-                self.switch,
-                f"link add {machine} type veth peer name eth0 netns {namespace.name}",
-                f"link set {machine} master br0 up",
-            )
-            _ip(
-                namespace,
-                "link set lo up",
-                f"link set eth0 address {mac} up",
-                f"addr add {address}/24 brd + dev eth0",
-                f"addr add {address_v6}/64 dev eth0 nodad",
-            )
+        for machine, addresses in _MACHINES.items():
+            self._plug(machine, *addresses)
         _ip(self.switch, "link set lo up", "link set br0 up")
         _ip(self.client, f"route add local {VISITORS} dev lo")
         for namespace in (self.box, self.server):
             _ip(namespace, f"route add {VISITORS} via {CLIENT_ADDRESS}")
+
+    def _plug(self, machine: str, address: str, address_v6: str, mac: str) -> None:
+        """Connect a machine with the switch."""
+        namespace = Namespace(f"{self.name}-{machine}", self.logs)
+        _ip(
+            self.switch,
+            f"link add {machine} type veth peer name eth0 netns {namespace.name}",
+            f"link set {machine} master br0 up",
+        )
+        _ip(
+            namespace,
+            "link set lo up",
+            f"link set eth0 address {mac} up",
+            f"addr add {address}/24 brd + dev eth0",
+            f"addr add {address_v6}/64 dev eth0 nodad",
+        )
 
     def _catch_sigterm(self) -> None:
         def leave(_number: int, _frame: FrameType | None) -> None:
@@ -153,7 +171,7 @@ def clean() -> list[str]:
     """Remove what offices left that were killed before they could; returns their names."""
     names = {path.name.rpartition("-")[0] for path in NETNS.glob(f"{PREFIX}*")}
     for hierarchy in Freezer.hierarchies():
-        names |= {path.name for path in hierarchy.glob(f"{PREFIX}*")}
+        names |= {path.name.removesuffix("-nas") for path in hierarchy.glob(f"{PREFIX}*")}
     names |= {path.name for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*")}
     left = sorted(name for name in names if not _inhabited(name))
     for name in left:
@@ -177,7 +195,8 @@ def _inhabited(name: str) -> bool:
 
 def _remove(name: str, namespaces: list[Namespace]) -> None:
     for hierarchy in Freezer.hierarchies():
-        Freezer(hierarchy / name).remove()
+        for path in (hierarchy / name, hierarchy / f"{name}-nas"):
+            Freezer(path).remove()
     for namespace in namespaces:
         if namespace.path.exists():
             namespace.end()

@@ -146,8 +146,15 @@ class Site:
 class Server(Namespace):
     """The machine that sleeps. Its processes are in one control group, the board is not."""
 
-    def __init__(self, name: str, directory: Path, logs: Path):
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        logs: Path,
+        addresses: tuple[str, ...] = (ADDRESS, OTHER_ADDRESS, ADDRESS_V6),
+    ):
         super().__init__(name, logs)
+        self.addresses = addresses
         self.directory = directory
         self.board = Mainboard(directory / "board.sock")
         self.private_key = directory / "id_ed25519"
@@ -308,7 +315,7 @@ class Server(Namespace):
                 check=True,
             )
         kind, public, *_ = host_key.with_suffix(".pub").read_text().split()
-        hosts = ",".join((ADDRESS, OTHER_ADDRESS, ADDRESS_V6))
+        hosts = ",".join(self.addresses)
         self.known_hosts.write_text(f"{hosts} {kind} {public}\n")
         command = self.directory / "naproxy-sleep"
         command.write_text(

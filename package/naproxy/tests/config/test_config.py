@@ -792,3 +792,84 @@ def test_a_problem_has_what_was_given_unless_it_is_secret() -> None:
         "mqtt.host": 8,
     }
     assert "box.proxy_w: must be 0 to 10000 (given: -7.0)" in str(error.value)
+
+
+def several(*servers: str) -> str:
+    """Return servers with these ids, and what else is said of them after a space."""
+    text = ""
+    for number, server in enumerate(servers, 1):
+        name, _, more = server.partition(" ")
+        text += f'[[server]]\nid = "{name}"\naddress = "192.0.2.{number}"\n'
+        text += f'mac = "02:00:00:00:00:0{number}"\n{more}\n'
+    return text
+
+
+def guest(name: str, host: str, state: str = "ram") -> str:
+    """Return a virtual machine of libvirt on a host."""
+    way = f'driver = "libvirt"\nhost = "{host}"\nmachine = "{name}"\nuser = "root"\n'
+    sleep = f'[server.sleep]\n{way}key_file = "/etc/naproxy/ssh/id"\nstate = "{state}"\n'
+    return f'{name} {sleep}[[server.wake]]\n{way}key_file = "/etc/naproxy/ssh/id"\n'
+
+
+def needs(text: str) -> dict[str, tuple[str, ...]]:
+    servers = config.parse(text).server
+    return {each.id: config.needs_of(each, servers) for each in servers}
+
+
+def test_a_chain_of_needs_is_good() -> None:
+    chain = several('a needs = ["b"]', 'b needs = ["c"]', "c")
+    assert needs(chain) == {"a": ("b",), "b": ("c",), "c": ()}
+    assert needs(several('a needs = ["c", "b"]', 'b needs = ["c"]', "c"))["a"] == ("c", "b")
+
+
+@pytest.mark.parametrize(
+    ("servers", "wrong"),
+    [
+        (['a needs = ["a"]'], {"a.needs": "a server cannot need itself"}),
+        (
+            ['a needs = ["b"]', 'b needs = ["a"]'],
+            {"a.needs": "cannot wake: a, b, a.", "b.needs": "cannot wake: b, a, b."},
+        ),
+        (
+            ['a needs = ["b"]', 'b needs = ["c"]', 'c needs = ["b"]'],
+            {"b.needs": "cannot wake: b, c, b.", "c.needs": "cannot wake: c, b, c."},
+        ),
+        (['web needs = ["nas"]', "disk"], {"web.needs": "the server web needs nas, but no server"}),
+        (['a needs = ["B"]', "b"], {"a.needs[0]": "a to z"}),
+    ],
+)
+def test_needs_that_cannot_be_met_are_refused(servers: list[str], wrong: dict[str, str]) -> None:
+    found = problems(several(*servers))
+    assert set(found) == {f"server.{where}" for where in wrong}
+    for where, words in wrong.items():
+        assert words in found[f"server.{where}"]
+
+
+@pytest.mark.parametrize("change", [("remove", "server.nas"), ("set", "server.nas.id")])
+def test_a_server_that_others_need_is_neither_removed_nor_renamed(change: tuple[str, str]) -> None:
+    op, where = change
+    text = several('web needs = ["nas"]', "nas").encode()
+    edited = edit(text, [Change(op, where, None if op == "remove" else "nas2")])
+    assert problems(edited)["server.web.needs"].startswith("the server web needs nas")
+
+
+@pytest.mark.parametrize("host", ["192.0.2.2", "pve", "pve.example.org"])
+def test_a_virtual_machine_needs_its_host_unsaid(host: str) -> None:
+    servers = (guest("web", host), 'pve hosts = ["pve.example.org"]')
+    assert needs(several(*servers)) == {"web": ("pve",), "pve": ()}
+    assert needs(several(guest("web", "192.0.2.99"), "pve")) == {"web": (), "pve": ()}
+
+
+def test_a_host_that_needs_its_guest_is_refused() -> None:
+    found = problems(several(guest("web", "192.0.2.2"), 'pve needs = ["web"]'))
+    assert "pve, web, pve" in found["server.pve.needs"]
+
+
+@pytest.mark.parametrize("state", ["ram", "disk", "off"])
+def test_a_guest_in_the_memory_of_a_host_that_is_switched_off_is_refused(state: str) -> None:
+    off = 'pve [server.sleep]\ndriver = "ssh"\nuser = "box"\nstate = "off"\n'
+    text = several(guest("web", "192.0.2.2", state), off)
+    if state == "ram":
+        assert "would be lost" in problems(text)["server.web.sleep.state"]
+    else:
+        assert needs(text)["web"] == ("pve",)

@@ -11,7 +11,7 @@ import ipaddress
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -483,6 +483,13 @@ class Server:
         " every time, and that visitors come through the box",
         False,
     )
+    needs: tuple[str, ...] = option(
+        "Short names of servers that it needs, such as a NAS or a virtual machine's host: they wake"
+        " before it, and stay awake while it is awake",
+        (),
+        high=SERVERS - 1,
+        check=_is_id,
+    )
     sleep: Any = alternative(drivers.choice("sleep", "none"))
     wake: tuple[Any, ...] = tables(drivers.choice("wake", old.FIRST_WAY), 1, WAYS)
     ready: Any = alternative(drivers.choice("ready", "http"))
@@ -708,6 +715,7 @@ def _conflicts(config: Config) -> Iterator[Problem]:
         if server.default and len(defaults) > 1:
             yield Problem(f"{here}.default", Reason("config.default_twice", names=tuple(defaults)))
         yield from _power_conflicts(server, here)
+        yield from _need_conflicts(server, config.server, here)
     yield from _rule_conflicts(config, set(ids))
     yield from _certificate_conflicts(config)
     yield from _meter_conflicts(config, set(ids))
@@ -717,6 +725,56 @@ def _conflicts(config: Config) -> Iterator[Problem]:
         yield Problem("office.co2_by_hour", Reason("config.each_hour"))
     if config.fleet.url and not config.fleet.token:
         yield Problem("fleet.token", Reason("config.fleet_token"))
+
+
+def needs_of(server: Server, servers: Iterable[Server]) -> tuple[str, ...]:
+    """Return the ids of the servers that it needs: a virtual machine needs its host unsaid."""
+    host = _host_of(server, servers)
+    return tuple(dict.fromkeys((*server.needs, *([host.id] if host else ()))))
+
+
+def guest_ways(server: Server) -> list[Any]:
+    """Return its ways to sleep and to wake that a host of virtual machines carries out."""
+    return [way for way in (server.sleep, *server.wake) if getattr(way, "guest", False)]
+
+
+def _host_of(server: Server, servers: Iterable[Server]) -> Server | None:
+    """Return the server that runs it, if it is a virtual machine of one."""
+    places = {address_form(way.host.lower()) for way in guest_ways(server)}
+    for each in servers:
+        if each.id != server.id and places & {each.address, each.id, *each.hosts}:
+            return each
+    return None
+
+
+def _need_conflicts(server: Server, servers: tuple[Server, ...], here: str) -> Iterator[Problem]:
+    needed = {each.id: needs_of(each, servers) for each in servers}
+    for name in server.needs:
+        if name == server.id:
+            yield Problem(f"{here}.needs", Reason("config.needs_itself"))
+        elif name not in needed:
+            yield Problem(f"{here}.needs", Reason("config.needs_nobody", name=name, by=server.id))
+    if cycle := _cycle(server.id, needed):
+        yield Problem(f"{here}.needs", Reason("config.needs_cycle", names=cycle))
+    host = _host_of(server, servers)
+    in_memory = server.sleep in guest_ways(server) and server.sleep.state == "ram"
+    if in_memory and host and host.sleep.state == "off":
+        yield Problem(f"{here}.sleep.state", Reason("config.guest_lost", host=host.id))
+
+
+def _cycle(start: str, needed: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the way by which a server needs itself, through others; empty: it does not."""
+    ways: list[tuple[str, ...]] = [(start,)]
+    seen = set()
+    while ways:
+        way = ways.pop()
+        for name in needed.get(way[-1], ()):
+            if name == start and len(way) > 1:
+                return (*way, start)
+            if name not in seen and name != start:
+                seen.add(name)
+                ways.append((*way, name))
+    return ()
 
 
 def _rule_conflicts(config: Config, servers: set[str]) -> Iterator[Problem]:

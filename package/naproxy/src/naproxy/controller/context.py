@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from naproxy.controller.look import Looker, look
+from naproxy.controller.needing import Company
 from naproxy.controller.varnish import Varnish
 from naproxy.controller.verifying import Verifier
 from naproxy.core import office_time
@@ -43,5 +44,7 @@ class BoxContext:
     """Which addresses are a search engine's."""
     varnish: Varnish = field(default_factory=lambda: Varnish(Path("/run/naproxy/box.sock")))
     """Has the cache filled."""
+    company: Company = field(default_factory=Company)
+    """All servers of the box."""
     served: Callable[[], Collection[str]] = tuple
     """The names that visitors get from the box by HTTPS now, as `ascii_site` has them."""

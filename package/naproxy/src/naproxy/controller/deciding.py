@@ -14,6 +14,7 @@ from naproxy import policy
 from naproxy.config.document import Server
 from naproxy.controller.context import BoxContext
 from naproxy.controller.engines import SearchEngines
+from naproxy.controller.needing import Needing
 from naproxy.controller.sharing import Sharing, party_at, party_of
 from naproxy.core.energy import Power
 from naproxy.core.page_h import SERVED, Outcome
@@ -55,7 +56,12 @@ class Executing(Protocol):
     machine: Machine
     sharing: Sharing
     appointments: Appointments
+    needing: Needing
     stopped: bool
+
+    @property
+    def wake_s(self) -> float:
+        """How long it takes to wake, with the servers that it needs."""
 
     def step(self, event: MachineEvent) -> None:
         """Tell the machine of an event, and do what it says."""
@@ -315,11 +321,17 @@ class Decider:
             said.append(appointment)
         if not by_hand and (crawl := self._engines.inhibitor()):
             said.append(crawl)
+        said += self.needed()
         if self._executor.server.sleep.never:
             said.append(no_order(self._executor.server))
         elif not by_hand:
             said += self._forbids()
         return said
+
+    def needed(self) -> list[Reason]:
+        """Return for which other servers it stays awake."""
+        turns_s = self._machine.fall.value_s + self._machine.wake.value_s
+        return self._executor.needing.inhibitors(turns_s)
 
     def _readings(self) -> Readings:
         now_s = time.monotonic()
@@ -327,7 +339,7 @@ class Decider:
         fetching, piping = self._sharing.busy()
         return Readings(
             wall_s=time.time(),
-            lead_s=self._machine.wake.value_s,
+            lead_s=self._executor.wake_s,
             awake_s=now_s - self._machine.since_s,
             worked_s=now_s - worked[1] if worked else math.inf,
             fetching=fetching,
@@ -360,7 +372,7 @@ class Decider:
             decision = replace(decision, reason=ONLY_SPENT)
         self.decision, self._decided_s = decision, time.monotonic()
         again_s = math.inf if decision.check_at_s is None else decision.check_at_s - t_s
-        wall_s, wake_s = time.time(), self._machine.wake.value_s
+        wall_s, wake_s = time.time(), self._executor.wake_s
         for each in (self._guard, self._executor.appointments):
             again_s = min(again_s, each.change_s(wall_s, wake_s))
         inhibitors: list[Reason] = []
@@ -375,12 +387,8 @@ class Decider:
 
     def _wake_ahead(self, decision: Decision) -> None:
         """Wake a sleeping server that nobody asked for yet, unless these are quiet hours."""
-        wall_s = time.time()
-        slept_s = wall_s - (time.monotonic() - self._machine.since_s)
-        wake_s = self._machine.wake.value_s
-        appointment = self._executor.appointments.due(wall_s, slept_s, wake_s)
-        hours = self._guard.wake_due(wall_s, slept_s, wake_s) or appointment
-        quiet = self._guard.quiet(wall_s)
+        hours = self._due()
+        quiet = self._guard.quiet(time.time())
         if quiet and (hours or decision.wake):
             reason = together(decision.reason, quiet)
             self.decision = replace(decision, wake=False, reason=reason)
@@ -388,6 +396,18 @@ class Decider:
             self._executor.wake(WakeRequest("schedule", hours))
         elif decision.wake:
             self._executor.wake(WakeRequest("policy", decision.reason))
+
+    def _due(self, ahead_s: float = 0.0) -> Reason | None:
+        """Return the hours or appointment for which a sleeping server must be woken within `ahead_s`."""
+        wall_s = time.time()
+        slept_s = wall_s - (time.monotonic() - self._machine.since_s)
+        wake_s = self._executor.wake_s + ahead_s
+        appointment = self._executor.appointments.due(wall_s, slept_s, wake_s)
+        return self._guard.wake_due(wall_s, slept_s, wake_s) or appointment
+
+    def wakes_within(self, ahead_s: float) -> bool:
+        """Will a sleeping server be woken for its hours or an appointment within so long?"""
+        return not self._guard.quiet(time.time() + ahead_s) and self._due(ahead_s) is not None
 
     def _note(self, inhibitors: list[Reason]) -> None:
         """Write down what was decided; say what keeps the server awake when that has changed."""

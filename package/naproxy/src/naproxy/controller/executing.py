@@ -11,9 +11,10 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from naproxy import drivers
-from naproxy.config.document import WAKE_EXPECT_S, Server, target_of
+from naproxy.config.document import LONGEST_HOLD_S, WAKE_EXPECT_S, Server, guest_ways, target_of
 from naproxy.controller.application import Application
 from naproxy.controller.context import BoxContext
+from naproxy.controller.needing import Needing
 from naproxy.controller.neighbour import Neighbour
 from naproxy.controller.ping import Pinger
 from naproxy.controller.probing import Prober
@@ -38,6 +39,8 @@ from naproxy.server.machine_io import (
     Elsewhere,
     Event,
     InUse,
+    Needed,
+    NeedsMet,
     Observed,
     PassedOver,
     Probe,
@@ -143,6 +146,7 @@ class Executor:
         self._neighbour = Neighbour(server.address, interface)
         self._interface = interface
         self._seeker = Seeker(self._sought)
+        self.needing = Needing(server.id, box.company)
         self._moved: Place | None = None
         self.sharing = Sharing(box, index, server.share, lambda: self._costs(server))
         self.appointments = Appointments(server.awake, box.where())
@@ -298,6 +302,7 @@ class Executor:
     def _do(self, effect: Effect) -> None:
         match effect:
             case SendWake(rung):
+                self._follow_wake()
                 self._call(rung)
             case Transition():
                 self._entered(effect)
@@ -386,7 +391,9 @@ class Executor:
         return await self._sleeper.counted()
 
     def _tick(self) -> None:
-        self.step(Tick(sum(self.sharing.busy())))
+        machine = self.machine
+        needed = self.needing.look() if machine.prepares else Needed()
+        self.step(Tick(sum(self.sharing.busy()), needed))
 
     # What is seen
 
@@ -422,6 +429,10 @@ class Executor:
         # An open WebSocket may say nothing for hours: it is no reason to probe each second.
         if self.record.fetching_now:
             self.step(InUse())
+        if self.machine.state is State.AWAKE and self.needing.keep() and self.machine.without:
+            self.step(NeedsMet())
+        elif self.machine.state is State.ASLEEP:
+            self._publish_wake_time()
         power_w = self._box.power_w(self.server.id)
         if power_w is not None:
             self.step(Metered(power_w))
@@ -456,7 +467,14 @@ class Executor:
     @property
     def hold_s(self) -> float:
         """How long a request may be held."""
-        return self.server.hold.limit_s or self.machine.hold_s
+        before_s = self.needing.patience_s()
+        most_s = min(self.machine.hold_s + before_s, max(self.machine.hold_s, LONGEST_HOLD_S))
+        return self.server.hold.limit_s or most_s
+
+    @property
+    def wake_s(self) -> float:
+        """How long it takes to wake, with the servers that it needs."""
+        return self.machine.wake.value_s + self.needing.up_in_s()
 
     @property
     def record(self) -> page_h.Server:
@@ -476,6 +494,8 @@ class Executor:
             self._sleeping.cancel()
             self._sleeping = None
         self._watch_wake(change.state)
+        if change.state is State.WAKING:
+            self.needing.wake()
         self._seek(change.state, self.server)
         if change.state is State.AWAKE:
             self._neighbour.release()
@@ -492,8 +512,14 @@ class Executor:
         """Follow a wake out of a sleep; one that comes to trouble has no stages."""
         self._stages = self._waking.up() if state is State.AWAKE else ()
         self._waking.stop()
-        if state is State.WAKING and self.machine.slept:
-            self._waking.begin(self.machine.since_s, self.machine.sight.on_w)
+        self._follow_wake()
+
+    def _follow_wake(self) -> None:
+        """Follow a wake out of a sleep from its first call on: it may wait for other servers."""
+        machine = self.machine
+        called = machine.state is State.WAKING and not machine.prepares
+        if called and machine.slept and not self._waking.under_way:
+            self._waking.begin(machine.called_s, machine.sight.on_w)
 
     def _note(self, change: Transition, now_s: float) -> None:
         if _called_off(change) and self._falls:
@@ -539,7 +565,7 @@ class Executor:
                 record.flags ^= page_h.F_RESTARTS
 
     def _publish_wake_time(self) -> None:
-        expect_ms = round(1000 * self.machine.wake.value_s)
+        expect_ms = round(1000 * self.wake_s)
         hold_ms = round(1000 * self.hold_s)
         record = self.record
         if (record.wake_expect_ms, record.hold_limit_ms) != (expect_ms, hold_ms):
@@ -611,5 +637,6 @@ def _times(server: Server) -> Times:
         on_w=server.power.on_w,
         sleeps_itself=server.sleep.itself,
         off=server.sleep.state == "off",
+        needs=bool(server.needs or guest_ways(server)),
         learns_proper=not getattr(server.ready, "status", ()),
     )

@@ -249,6 +249,25 @@ class Runner:
         """Return what it draws now; None without a meter, or if it does not say."""
         return self._box.power_w(self.server.id)
 
+    # For the servers that it needs, and those that need it
+
+    def up_in_s(self) -> float:
+        """Return when it is expected up; 0 if it is awake."""
+        if self.state() is State.AWAKE:
+            return 0.0
+        eta_s = self.machine.eta_s(time.monotonic())
+        return self.executor.wake_s if eta_s is None else eta_s
+
+    def patience_s(self) -> float:
+        """Return how long a wake of it may take, with the servers that it needs."""
+        return self.machine.hold_s + self.executor.needing.patience_s()
+
+    def in_use(self, within_s: float) -> bool:
+        """Is it awake, or will it be within so long? A commissioning uses it all the time."""
+        if self.state() is State.ASLEEP and not self.supervisor.running:
+            return self.decider.wakes_within(within_s)
+        return True
+
     def status(self) -> dict[str, Any]:
         """Return what the control API says of this server."""
         told = status(self.executor, self.decider, self.supervisor)
@@ -299,8 +318,9 @@ class Runner:
             return [Reason("server.commissioned_already")]
         if self.server.sleep.never:
             return [no_order(self.server)]
-        if self.machine.kept_awake(time.monotonic()):
-            return [self.machine.mode.reason]
+        kept = self.machine.kept_awake(time.monotonic())
+        if needed := [self.machine.mode.reason] if kept else self.decider.needed():
+            return needed
         if blind := self.supervisor.arming.sight:
             return [blind]
         if unanswered := self.supervisor.unanswered():

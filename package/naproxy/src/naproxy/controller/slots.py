@@ -216,7 +216,8 @@ def _flags(server: Server, *, default: bool) -> int:
         page_h.F_AGGRESSIVE: server.cache.mode == "aggressive",
         page_h.F_WAITING_PAGE: server.waiting_page,
         # A server that is woken in another way mostly hears them too, also without a controller.
-        page_h.F_WOL: True,
+        # One that needs others wakes after them: then only the box alone knows when.
+        page_h.F_WOL: not server.needs,
         page_h.F_DEFER: server.defer_crawlers,
         page_h.F_DEFAULT: default,
         page_h.F_TLS: server.by_https,

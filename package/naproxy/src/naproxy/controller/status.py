@@ -11,8 +11,9 @@ from naproxy.controller.executing import Executor
 from naproxy.controller.supervise import Supervisor
 from naproxy.core import page_h
 from naproxy.core.page_h import Cause, Outcome
-from naproxy.core.reason import plain
+from naproxy.core.reason import Reason, plain, together
 from naproxy.core.state import STATES, Klass
+from naproxy.server.machine import Machine
 from naproxy.shm.page import read_u64
 
 _APPOINTMENTS: Final = 3
@@ -29,7 +30,7 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
         "id": server.id,
         "state": STATES[machine.state],
         "since_s": wall_s - (now_s - machine.since_s),
-        "reason": machine.reason.plain(),
+        "reason": _reason(machine).plain(),
         "mode": "awake" if kept_awake else "auto",
         "mode_until_s": decider.mode_until_s if kept_awake else None,
         "held": int(executor.record.held_now) + executor.sharing.through.held,
@@ -57,6 +58,10 @@ def status(executor: Executor, decider: Decider, supervisor: Supervisor) -> dict
         "over_share": executor.sharing.status(),
         "counters": _counters(executor.record),
     }
+
+
+def _reason(machine: Machine) -> Reason:
+    return together(machine.reason, waits) if (waits := machine.waits_for) else machine.reason
 
 
 def _services(executor: Executor) -> dict[str, Any]:

@@ -45,6 +45,7 @@ from naproxy.controller.front_door import FrontDoor
 from naproxy.controller.intensity import Intensity
 from naproxy.controller.learning import Learner
 from naproxy.controller.meters import Meters
+from naproxy.controller.needing import Company
 from naproxy.controller.runner import Runner
 from naproxy.controller.sharing import Spent
 from naproxy.controller.varnish import Varnish
@@ -137,6 +138,7 @@ class Controller:
             power_w,
             self._meters.quick_w,
             price_per_kwh=self._price_per_kwh,
+            company=Company(lambda: self.runners),
             varnish=self._varnish,
             served=lambda: self._keeper.served,
         )
@@ -343,6 +345,7 @@ class Controller:
         office_time.follow(new.office.time_zone)
         for name in set(self.runners) - {s.id for s in new.server}:
             self.runners.pop(name).stop(why=Reason("server.no_longer_configured"))
+        self._shared.company.configure(new.server)
         self._slots = slots.assign(self._page, new.server)
         slots.write_names(self._page, new.server, self._slots)
         default = next(

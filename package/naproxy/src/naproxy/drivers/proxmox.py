@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import quote, urlencode
 
 from naproxy.core import processes as program
@@ -38,6 +38,9 @@ _TOKEN: Final = Held("token", _is_token)
 @dataclass(frozen=True, kw_only=True)
 class ProxmoxSettings:
     """Which machine of which Proxmox, and who we are to it."""
+
+    guest: ClassVar[bool] = True
+    """`host` runs it: as long as that sleeps, nothing wakes it."""
 
     host: str = option("Address or host name of Proxmox VE", low=1, check=is_place)
     port: int = option("Its port for HTTPS", 8006, low=1, high=65535)

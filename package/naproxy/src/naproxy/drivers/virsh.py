@@ -17,6 +17,8 @@ class LibvirtSettings(SshSettings):
     """Which virtual machine, on which host."""
 
     forced: ClassVar[str] = "/usr/local/bin/naproxy-virsh"
+    guest: ClassVar[bool] = True
+    """`host` runs it: as long as that sleeps, nothing wakes it."""
 
     host: str = option("The machine that runs the virtual one", low=1, check=is_place)
     machine: str = option("Name of the virtual machine", low=1, high=64, check=_is_domain)

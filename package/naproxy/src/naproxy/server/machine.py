@@ -27,6 +27,8 @@ from naproxy.server.machine_io import (
     Event,
     InUse,
     ModeSet,
+    Needed,
+    NeedsMet,
     Observed,
     PassedOver,
     Probe,
@@ -163,6 +165,8 @@ class Times:
     """It is left to the server when to sleep."""
     off: bool = False
     """It is switched off when it sleeps."""
+    needs: bool = False
+    """It may need other servers, which are woken first."""
     learns_proper: bool = True
     """No statuses are configured that mean ready: the one before the sleep does."""
 
@@ -201,11 +205,14 @@ class Machine:
         """After it last came up, 502, 503 and 504 mean for so long that it is not ready yet."""
         self.uncached_s = 0.0
         """After it last came up, what it answers is not to be kept for so long."""
+        self.prepares = False  # it is to be woken, after the servers that it needs
+        self.without: Reason | None = None  # it was woken without servers that it needs
+        self._needed = Needed()
         self._elsewhere: Reason | None = None
         self._settles_s = -math.inf
         self._other_s = math.inf
         self._starting = False
-        self._called_s = now_s
+        self.called_s = now_s
         self._restarts = False
         self._stage = _Stage.DRAINING
         self._asked_s = now_s
@@ -256,7 +263,9 @@ class Machine:
         """
         if self.state is not State.WAKING:
             return None
-        gone_s = now_s - self.since_s
+        if self.prepares:
+            return self._needed.up_in_s + self.wake.value_s
+        gone_s = now_s - self.called_s
         return max(self.wake.value_s - gone_s, gone_s / 4)
 
     @property
@@ -307,13 +316,21 @@ class Machine:
                 self._answered(now_s, event)
             case RungFailed(rung, reason):
                 self._rung_failed(now_s, rung, reason)
-            case ModeSet():
-                self._set_mode(now_s, event)
-            case Elsewhere(reason):
-                self._moved(now_s, reason)
-            case Tick(busy):
-                self._tick(now_s, busy)
+            case ModeSet() | Elsewhere() | NeedsMet():
+                self._hear(now_s, event)
+            case Tick(busy, needed):
+                self._tick(now_s, busy, needed)
         return self._effects
+
+    def _hear(self, now_s: float, event: ModeSet | Elsewhere | NeedsMet) -> None:
+        if isinstance(event, ModeSet):
+            self._set_mode(now_s, event)
+        elif isinstance(event, Elsewhere):
+            self._moved(now_s, event.reason)
+        else:
+            if self.alert == self.without:
+                self._warn(None)
+            self.without = None
 
     def _set_mode(self, now_s: float, mode: ModeSet) -> None:
         self.mode = mode
@@ -388,11 +405,13 @@ class Machine:
                 self._came_back(now_s, seen)
             case State.ASLEEP:
                 self._awake(now_s, Reason("server.woke_itself"))
+            case State.WAKING if self.prepares:
+                self._awake(now_s, Reason("server.woke_itself" if self.slept else "server.answers"))
             case State.WAKING:
-                self._awake(now_s, self._up(now_s, now_s - self._called_s))
-            case State.TROUBLE if self.slept and now_s - self._called_s < LEARN_MOST_S:
+                self._awake(now_s, self._up(now_s, now_s - self.called_s))
+            case State.TROUBLE if self.slept and now_s - self.called_s < LEARN_MOST_S:
                 # It takes longer than it was waited for.
-                self._awake(now_s, self._up(now_s, now_s - self._called_s))
+                self._awake(now_s, self._up(now_s, now_s - self.called_s))
             case _:
                 self._awake(now_s, Reason("server.answers"))
 
@@ -584,14 +603,41 @@ class Machine:
         self._failure = None
         self._other_s = math.inf
         self._starting = False
-        self._called_s = now_s
+        self.called_s = now_s
         self._restarts = False
         self.ladder.begin()
+        self.without = None
+        self.prepares, self._needed = self.times.needs, Needed()
+        if not self.prepares:
+            self._call(now_s)
+        self._enter(now_s, State.WAKING, reason)
+        if self.prepares:
+            self._timer_s = now_s
+        self._effects.append(Probe(WAKING_EVERY_S))
+
+    def _call(self, now_s: float) -> None:
         call = self.ladder.climb(now_s, on=self._may_be_on(now_s))
         assert call, "a ladder has at least one rung, and a rung one call"
         self._send(now_s, call, call.spacing_s)
-        self._enter(now_s, State.WAKING, reason)
-        self._effects.append(Probe(WAKING_EVERY_S))
+
+    def _prepare(self, now_s: float, needed: Needed) -> None:
+        """Wait for the servers that it needs, but not for ever: then it is woken without them."""
+        self._needed = needed
+        if needed.waking and now_s - self.since_s < needed.limit_s:
+            self._timer_s = now_s + TICK_S
+            return
+        self.prepares = False
+        if missing := needed.failed + needed.waking:
+            self.without = Reason("server.woken_without", names=missing)
+            self._warn(self.without)
+        self.called_s = now_s
+        self._call(now_s)
+
+    @property
+    def waits_for(self) -> Reason | None:
+        """Which servers are to be up before it is called."""
+        names = self._needed.waking if self.prepares else ()
+        return Reason("server.waits_for", names=names) if names else None
 
     def _may_be_on(self, now_s: float) -> bool:
         """Whether the press of a button might switch off a machine that is on.
@@ -625,7 +671,7 @@ class Machine:
                     self._pass_over(before, Reason("server.not_up_yet"))
                 self._send(now_s, call, call.spacing_s)
                 return
-            if now_s - self._called_s >= self._wait_s():
+            if now_s - self.called_s >= self._wait_s():
                 self._in_trouble(now_s, self._not_up(now_s))
             else:
                 self._spacing_s = self.ladder.spacing_s
@@ -636,7 +682,7 @@ class Machine:
         if self._restarts:
             return 0.0  # it is on, so its web server is what is missing
         wait_s = self.wakes.patience_s(off=self.times.off)
-        woken = self.slept or self._called_s < self._settles_s
+        woken = self.slept or self.called_s < self._settles_s
         return max(wait_s, START_S) if woken and self._starting else wait_s
 
     def _not_up(self, now_s: float) -> Reason:
@@ -674,7 +720,7 @@ class Machine:
     def _rung_failed(self, now_s: float, rung: int, reason: Reason) -> None:
         before = self.ladder.now
         self._failure = reason
-        if self.state is State.WAKING and self.ladder.failed(rung):
+        if self.state is State.WAKING and not self.prepares and self.ladder.failed(rung):
             self._pass_over(before, reason)
             self._send_again(now_s)
 
@@ -684,7 +730,7 @@ class Machine:
 
     # States
 
-    def _tick(self, now_s: float, busy: int) -> None:
+    def _tick(self, now_s: float, busy: int, needed: Needed) -> None:
         if now_s >= self._send_s:
             self._send_again(now_s)
         if now_s < self._timer_s:
@@ -701,6 +747,8 @@ class Machine:
             self._timer_s = math.inf
             if self.state is State.AWAKE:
                 self._probe_awake(now_s)
+            elif self.prepares:
+                self._prepare(now_s, needed)
 
     def _reconcile(self, now_s: float, busy: int) -> None:
         """Decide what a server is that does not answer."""
@@ -716,7 +764,7 @@ class Machine:
         elif now_s - self.since_s >= GONE_S and self._foreign:
             # Perhaps it is the configuration that is wrong: nobody is held up by that.
             self._pend(now_s, WakeRequest("naproxy", self._why_not_up(now_s)))
-            self._called_s = now_s
+            self.called_s = now_s
             self.ladder.begin()
             self._in_trouble(now_s, self._why_not_up(now_s))
             self._call_again(now_s)
@@ -731,8 +779,9 @@ class Machine:
         self._settle(now_s)
         self._elsewhere = None
         self.slept = False
+        self.prepares = False
         if self.state in (State.WAKING, State.TROUBLE):
-            self._warn(None)
+            self._warn(self.without)
         commanded = self._stage in (_Stage.COMMANDED, _Stage.ACCEPTED)
         commanded = commanded and self.state is State.FALLING_ASLEEP
         if commanded or ordered:
@@ -751,7 +800,7 @@ class Machine:
         if self.state not in (State.WAKING, State.TROUBLE, State.ASLEEP):
             return
         called = self.state is not State.ASLEEP
-        took_s = now_s - self._called_s if called else 0.0
+        took_s = now_s - self.called_s if called else 0.0
         self.settle_s = RESUME_S
         if (called and self._starting) or took_s >= BOOTED_S:
             self.settle_s = SETTLE_S

@@ -100,10 +100,33 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
+class Needed:
+    """How the servers are that this one needs."""
+
+    waking: tuple[str, ...] = ()
+    """These are not up yet."""
+    failed: tuple[str, ...] = ()
+    """These did not come up."""
+    up_in_s: float = 0.0
+    """The last of them is expected up then."""
+    limit_s: float = 0.0
+    """They are waited for so long."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
-    """The time `next_s` has come; `busy` requests are at the server now."""
+    """The time `next_s` has come; `busy` requests are at the server now.
+
+    `needed` counts while `Machine.prepares`.
+    """
 
     busy: int = 0
+    needed: Needed = Needed()
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsMet:
+    """The servers that it needs are awake by now."""
 
 
 Event = (
@@ -119,6 +142,7 @@ Event = (
     | RungFailed
     | ModeSet
     | Elsewhere
+    | NeedsMet
     | Tick
 )
 

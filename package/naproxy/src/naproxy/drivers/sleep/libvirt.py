@@ -1,7 +1,7 @@
 """Putting a virtual machine to sleep, by `virsh` on its host.
 
-In its host's memory it draws next to nothing, but the host stays on: what this saves is
-the host's processor, and in `disk` and `off` its memory.
+In its host's memory it draws next to nothing, but the host stays on until all its guests sleep.
+This saves the host's processor, and in `disk` and `off` its memory.
 """
 
 from __future__ import annotations

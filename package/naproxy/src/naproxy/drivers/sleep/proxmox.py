@@ -1,6 +1,6 @@
 """Putting a virtual machine or a container of Proxmox VE to sleep, by its API.
 
-In its host's memory it draws next to nothing, but the host stays on.
+In its host's memory it draws next to nothing, but the host stays on until all that need it sleep.
 """
 
 from __future__ import annotations
