@@ -1,1 +1,1 @@
-"""What is not needed to run a box: estimates from logs, replays, measurements."""
+"""Estimates from logs, replays and measurements. A box runs without this folder."""

@@ -26,7 +26,7 @@ Heard = AsyncGenerator[tuple[str, PowerSample], None]
 
 
 class Asked:
-    """The controller's meters; `status` and `house_s` are what those of `Meters` are."""
+    """The controller's meters; `status` and `house_s` are as those of `Meters`."""
 
     def __init__(self, socket: str) -> None:
         """Ask it once; CommandError if it does not answer."""
@@ -51,7 +51,7 @@ class Asked:
 
 @asynccontextmanager
 async def meters_of(args: argparse.Namespace) -> AsyncIterator[tuple[Asked | Meters, Heard]]:
-    """Yield the meters and what they say; CommandError if there is none, or not the one wanted."""
+    """Yield the meters and their readings; CommandError without the wanted one, or without any."""
     if Path(args.socket).exists():
         asked = await asyncio.to_thread(Asked, args.socket)
         _check(args.meter, [status["id"] for status in asked.status()])

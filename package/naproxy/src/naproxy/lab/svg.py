@@ -1,4 +1,4 @@
-"""Charts as SVG text: lines and bars, with axes, a legend and words for those who cannot see them.
+"""Charts as SVG text: lines and bars, with axes, a legend and a description for screen readers.
 
 A chart stands alone in a file, follows the reader's light or dark setting, and tells its
 series apart by more than colour: lines by their dashes, bars by their order in the legend.
@@ -75,7 +75,7 @@ def line_chart(
     steps: bool = False,
     y_max: float | None = None,
 ) -> str:
-    """Draw lines over numbers; `steps` for what stays until the next point.
+    """Draw lines over numbers; `steps` for values that stay until the next point.
 
     On a logarithmic axis points at or below zero are drawn at its low end.
     """

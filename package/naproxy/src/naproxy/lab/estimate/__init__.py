@@ -1,1 +1,1 @@
-"""`naproxy estimate` and what could have been saved: a box simulated over requests."""
+"""`naproxy estimate` and savings in hindsight: a box simulated over requests."""

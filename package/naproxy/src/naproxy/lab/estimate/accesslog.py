@@ -1,4 +1,4 @@
-"""Read web servers' access logs as a stream, whatever wrote them: `logformat` finds out."""
+"""Read web servers' access logs as a stream; `logformat` detects their format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXAMPLES: Final = 5
 _EXAMPLE_LEN: Final = 120
 _YEAR_S: Final = 366 * 86400.0
 _MANY: Final = 20
-"""So many lines in another year are no mistake,"""
+"""So many lines in another year cannot be a mistake,"""
 _TOGETHER: Final = 5
 """if no more than these lie between one and the next."""
 _CHANGE: Final = 100
@@ -35,7 +35,7 @@ _SAMPLE_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What somebody said of the logs."""
+    """The user's statements about the logs."""
 
     zone_s: int = 0
     """How far the office's clocks are ahead of UTC: of times that do not say."""
@@ -88,7 +88,7 @@ class Log:
         self.read_bytes += read
 
     def skip(self, name: str, number: int, why: str, text: str) -> None:
-        """Count a line that is no entry."""
+        """Count an unreadable line."""
         self.malformed[why] += 1
         if len(self.examples) < _EXAMPLES:
             self.examples.append(Example(name, number, why, text[:_EXAMPLE_LEN]))

@@ -1,4 +1,4 @@
-"""What no policy can beat on a log: bounds at a promise, for what a perfect oracle would do.
+"""Bounds that no policy can beat on a log: the savings of a perfect oracle at a promise.
 
 A promise (f, delta) says: at most a fraction f of people's requests wait longer than delta.
 Known in advance are all requests; then
@@ -14,9 +14,9 @@ Known in advance are all requests; then
 - *idealised*: section 4.4 of the thesis, no time to wake and no delays at all.
 
 Why it is a bound. A policy's sleeps are disjoint intervals, each from some s to the next need
-n(s), or earlier for pre-wake. What the cache can answer depends on s: with a frozen cache, on
-which entries had expired at s; with any other, on which entries had been fetched by s, and these
-go on expiring. Either set changes only at a breakpoint: a request, or an expiry. Between two
+n(s), or earlier for pre-wake. The cache's hits depend on s: with a frozen cache, on the entries
+that had expired at s; with any other, on the entries that had been fetched by s, and these go on
+expiring. Either set changes only at a breakpoint: a request, or an expiry. Between two
 breakpoints n(s), and who needs the server after it, is therefore the same, or with a frozen
 cache more need it for a later s; so the earliest s saves most and delays fewest: the breakpoint,
 or the end of the wake before it, which is the same sleep begun later. Each pair (breakpoint, n)
@@ -25,7 +25,7 @@ fewer delays. A pre-wake that ends a sleep before n(s) is either one of the two 
 server sleeps again before n(s), from some s2. That s2 may be moved back to its breakpoint and
 the wake with it, or, if the breakpoint is less than a wake after s, the first sleep left out.
 
-What this assumes: a sleep that a request interrupts while the server still falls asleep saves
+The assumption: a sleep that a request interrupts while the server still falls asleep saves
 nothing. That is so if falling asleep takes no longer than the shortest sleep that pays,
 E_switch / P; each such sleep may exceed the bound by P times what it takes longer.
 
@@ -95,18 +95,18 @@ class _Since(NamedTuple):
 
 
 class _Frozen:
-    """What had expired when the server fell asleep is needed, whenever it is asked for."""
+    """Entries that had expired when the server fell asleep need the server at each request."""
 
     def asleep_since(self, t_s: float, path: int, expires_s: float) -> _Since:
         return _Since(expires_s, t_s)
 
 
 class _Thawed:
-    """What had been fetched when the server fell asleep is given out, and goes on expiring."""
+    """Entries fetched before the server fell asleep are served, and go on expiring."""
 
     def __init__(self, usable_s: float) -> None:
         self._usable_s = usable_s
-        # For each path the usable entries: who slept since before the first time has an older
+        # For each path the usable entries: a server asleep since before the first time has an older
         # one instead; the second time is when it expires.
         self._entries: dict[int, deque[tuple[float, float]]] = {}
         self._tidy_s = -math.inf

@@ -1,22 +1,22 @@
-"""The cache as a box has it, inside a simulation: what it holds depends on when the server slept.
+"""The cache of a box inside a simulation: its content depends on when the server slept.
 
-An entry is fetched when somebody asks for it and the server is awake, or is woken for it, and again
-when it is asked for past its time. Then what becomes of a request is what the VCL does:
+An entry is fetched at the first request while the server is awake, or is woken for it, and again
+at a request after its time. Requests then end as the VCL decides:
 
     awake        a hit until `ttl_s` after the fetch; for `grace_s` more, too, while it is fetched
                  again; otherwise it needs the server
-    not awake    a hit as long as that, and nothing is fetched; *held* entries, if the server was
-                 asked after them between the decision to sleep and the command; *kept* ones
-                 (robots.txt, icons, sitemaps) always; otherwise it wakes the server and is fetched
-                 once that is up
+    not awake    a hit as long as that, and nothing is fetched; *held* entries, if they were
+                 revalidated between the decision to sleep and the command; *kept* ones
+                 (robots.txt, icons, sitemaps) always; otherwise the request wakes the server and
+                 is fetched once it is up
 
-After a wake, what was served meanwhile is validated in the background. With `warm`, the planner of
-naproxy.policy.warming revalidates between the decision to sleep and the command.
+After a wake, the entries that were served meanwhile are revalidated in the background. With `warm`,
+the planner of naproxy.policy.warming revalidates between the decision to sleep and the command.
 
-What a log does not say is taken as follows: the server gives no headers, so everything is fresh
-for `TTL_S`, or as long as a rule of the office says; nobody has cookies; a file does not change, so
-what is validated costs a 304, and a page always does. Robots, whom the server answers while it is
-awake, do not fill the cache here, though they do in the box.
+A log leaves some facts open. Here the server sends no headers, so everything is fresh for `TTL_S`,
+or as long as a rule of the office says. There are no cookies. Files never change, so revalidating
+one costs a 304; pages always change. Robots do not fill the cache here, though they do in the box
+while the server is awake.
 """
 
 from __future__ import annotations
@@ -34,17 +34,16 @@ GRACE_S: Final = 10.0
 """Varnish's own grace, with all modes but aggressive."""
 ROOM_BYTES: Final = 128 << 20
 ANSWER_BYTES: Final = 500
-"""Of a 304, and of what stands before a body."""
+"""Bytes of a 304, and of the headers before a body."""
 FILE_S: Final = 0.002
-"""What one file takes that has not changed, over connections that are open, in an office's network:
-a log does not tell."""
+"""Seconds to revalidate one unchanged file over open connections in an office's network."""
 PAGE_S: Final = 0.05
-"""The same for a page, which is made anew for that, several at a time."""
+"""The same for a page. The server generates it for that, several at a time."""
 BYTES_PER_S: Final = 5e6
 
 _REMEMBERED: Final = 200_000
 _LARGEST: Final = 8 << 20
-"""What is larger is not kept."""
+"""Larger responses are not cached."""
 _KEPT: Final = re.compile(
     r"/(?:robots\.txt|favicon\.ico|[\w-]*sitemap[\w-]*\.(?:xml|xml\.gz|txt))", re.ASCII
 )
@@ -177,7 +176,7 @@ BOXES: Final = boxes()
 BOX: Final = "box"
 """The box as it is set."""
 NEW_BOX: Final = "box-frozen"
-"""What the wizard leaves."""
+"""The settings that the guide leaves."""
 
 
 def size_code(size: int) -> int:
@@ -192,7 +191,7 @@ def bytes_of(code: int) -> int:
 
 
 class BoxCache:
-    """What is in the cache of one simulated box; its planner is told, if it has one."""
+    """The content of one simulated box's cache; it informs the planner, if there is one."""
 
     def __init__(self, model: BoxModel) -> None:
         self.planner = Warming() if model.warm else None

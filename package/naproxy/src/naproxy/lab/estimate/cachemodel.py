@@ -1,17 +1,17 @@
-"""What a cache in front of the server could have answered, from a log that does not say.
+"""The hits of a cache in front of the server, from a log that does not record them.
 
-Each cacheable address has the time it was last fetched, as it would be with a server that is
-always awake: fetched when first asked for, and again when asked for after `TTL_S`. Only people
-and programs fill it, since robots are refused while the server sleeps. From that follows when
-an entry stops being usable, `expires_s`, and a request needs the server
+Each cacheable address has the time of its last fetch, with a server that is always awake: it is
+fetched at the first request, and again at a request after `TTL_S`. Only people and programs fill
+the cache, since robots are refused while the server sleeps. An entry is usable until `expires_s`.
+A request needs the server
 
     awake:           from expires_s on
     asleep, thesis:  from expires_s on; nothing is fetched meanwhile
     asleep, frozen:  if the entry had expired when the server fell asleep: a sleeping server
-                     cannot change its files, so what was usable then stays so
+                     cannot change its files, so usable entries stay usable
 
-What was served while asleep counts as fetched again when the server wakes. A real cache
-fetches it at the next request, which finds the server awake: nobody waits for that either.
+Entries served during a sleep count as fetched again when the server wakes. A real cache fetches
+them at the next request, which finds the server awake: that causes no wait either.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TTL_S: Final = 120.0
 """Fresh for so long (the thesis' proxy; Varnish's default)."""
 
 NEVER: Final = -1.0
-"""Age of what is not in the cache."""
+"""Age of an address that is not in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class CacheModel:
         return 0.0 if self.grace_s is None else TTL_S + self.grace_s
 
 
-# The thesis' "aggressive" mode has an hour of grace. The frozen models need what the cache
-# holds when the server falls asleep, often hours after the last visit: a day, which is
-# RFC 9111's heuristic freshness (4.2.2) of a file that last changed ten days ago.
+# The thesis' "aggressive" mode has an hour of grace. The frozen models need the cache's content
+# when the server falls asleep, often hours after the last visit. Their day is RFC 9111's heuristic
+# freshness (4.2.2) of a file that last changed ten days ago.
 CACHES: Final = {
     model.name: model
     for model in (
@@ -58,7 +58,7 @@ CACHES: Final = {
     )
 }
 
-# What a real cache has done: what it answered it goes on answering, the rest needs the server.
+# A real cache's own record: it keeps answering its former hits, all else needs the server.
 RECORDED: Final = CacheModel("recorded", grace_s=math.inf, frozen=True, pages=True)
 MODELS: Final = {**CACHES, RECORDED.name: RECORDED}
 

@@ -1,9 +1,9 @@
 """The thesis' figures of hours, gaps and thresholds for any log, and how many robots are unlisted.
 
-Each one is data first, then SVG. *Robots* are who the estimate takes for one: with `--classes
-table-4.1` those of the thesis. *Behind the cache* is what the thesis' footnote says: a cache that
-is empty at first, in Varnish's default configuration. It keeps static files for `TTL_S`; a log
-does not say which pages it might keep.
+Each one is data first, then SVG. *Robots* are the estimate's; with `--classes table-4.1` they are
+those of the thesis. *Behind the cache* follows the thesis' footnote: a cache that is empty at
+first, in Varnish's default configuration. It keeps static files for `TTL_S`; a log does not show
+which pages it might keep.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Kind(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called in a legend."""
+        """Its name in a legend."""
         return ("all requests" if self.robots else "without robots") + (
             ", with the cache" if self.cached else ""
         )
@@ -57,13 +57,13 @@ class Unlisted(NamedTuple):
 
     @property
     def share(self) -> float:
-        """What the thesis estimated at 5 % from a sample that was looked through by hand."""
+        """The share that the thesis estimated at 5 %, from a sample checked by hand."""
         return self.robots / max(1, self.requests)
 
 
 @dataclass(slots=True)
 class Chapter4:
-    """What the figures are drawn from; times in seconds, hours since the epoch."""
+    """The data of the figures; times in seconds, hours since the epoch."""
 
     gaps: Mapping[Kind, Counter[float]] = field(
         default_factory=lambda: {kind: Counter() for kind in KINDS}

@@ -1,4 +1,4 @@
-"""What each choice of who may wait brings in a year, by a simulation of the box's own policy."""
+"""The yearly gain of each choice of waits, by a simulation of the box's own policy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def promises(wake_s: float) -> dict[str, Promise]:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A choice, and what it brings if a year is like the time that was looked at."""
+    """A choice and its gain, if a year is like the time of the log."""
 
     name: str
     """Of FRACTIONS."""
@@ -36,7 +36,7 @@ class Card:
     waits_a_day: float
     """How often a visitor waits, however shortly; further requests during a wake do not count."""
     mean_s: float
-    """Of those waits; and what nearly all of them do not exceed."""
+    """Mean of those waits, and the bound that nearly all of them keep."""
     usual_s: float
     asleep_h_a_day: float
     saving_net: float

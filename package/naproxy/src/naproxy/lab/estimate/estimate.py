@@ -1,4 +1,4 @@
-"""`naproxy estimate LOG...`: what the box would save at this office, and whether to buy it."""
+"""`naproxy estimate LOG...`: the savings of a box at this office, and whether to buy one."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def run(args: argparse.Namespace) -> int:
 def box_of(file: Path | None, server: str = "") -> BoxModel:
     """Return the cache that a box's configuration describes, or this box's, or a new one's.
 
-    OSError if the file cannot be read, ValueError if it is no configuration or has no such server.
+    OSError if the file cannot be read, ValueError if it is invalid or has no such server.
     """
     if file is None:
         file = Path(document.DEFAULT_FILE)
@@ -257,7 +257,7 @@ def box_of(file: Path | None, server: str = "") -> BoxModel:
 
 
 def _said(text: bytes) -> tuple[list[tuple[str, document.Cache]], Sequence[document.CacheRule]]:
-    """Return the servers' caches and the rules of a configuration, or of what the API says of it.
+    """Return the servers' caches and the rules of a configuration, from its file or the API.
 
     ValueError if it is neither.
     """
@@ -334,7 +334,7 @@ _ROTATED: Final = (
     re.compile(rf"[-._/]?(?<!\d){_DAY}{_CLOCK}(?!\d)"),
     re.compile(r"[-.]\d{1,10}$"),
 )
-"""What is put into the names of files when a log is rotated."""
+"""Parts that rotation adds to the names of log files."""
 
 
 def _stem(file: str) -> str:

@@ -31,7 +31,7 @@ _PER_DECADE = 10  # points of a curve over gap lengths
 
 @dataclass(slots=True)
 class Data:
-    """What the figures are drawn from; gaps are between requests of people and programs."""
+    """The data of the figures; gaps are between requests of people and programs."""
 
     people: Counter[int] = field(default_factory=Counter)  # hour since the epoch -> requests
     robots: Counter[int] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class Data:
     chapter4: Chapter4 = field(default_factory=Chapter4)
 
     def both(self) -> tuple[tuple[str, Counter[int]], tuple[str, Counter[int]]]:
-        """Return the counts and what they are of."""
+        """Return the counts, each with its label."""
         return ("people", self.people), ("robots", self.robots)
 
     def longer(self, least_s: float) -> tuple[int, float]:
@@ -92,7 +92,7 @@ def requests_a_day(data: Data) -> str:
 
 
 class Length(NamedTuple):
-    """What lies in gaps at least so long: shares of the gaps and of the time, and the saving."""
+    """The gaps of at least one length: their share of all gaps and of the time, and the saving."""
 
     length_s: float
     count_share: float
@@ -142,7 +142,7 @@ def saving_and_delays(rows: Sequence[Row]) -> str:
 
 
 def summary(compared: Compared, data: Data) -> dict[str, Any]:
-    """Return what was concluded of a log, and what its figures are drawn from, for programs.
+    """Return the conclusions from a log and the data of its figures, for programs.
 
     `hours` has, for each hour with requests, its number since the epoch, requests of people and
     programs, and of robots. `gaps` and `idealised` have a point for each length in seconds:

@@ -1,13 +1,13 @@
-"""What could have been saved at this office: bounds and other rules over the recorded requests.
+"""Savings in hindsight at this office: bounds and other rules over the recorded requests.
 
 The same functions as those of `naproxy estimate`, fed by the history instead of a log. It takes
 long on a small box, so `python -m naproxy.lab.estimate.hindsight DATA_DIR` is a process of its
 own: a question as JSON on standard input, the answer as JSON on standard output,
 `{"share": 0..1}` a line on standard error. A question with `"choices": true` is answered with the
-three cards of who may wait, from the recorded requests or, without a day of them, from an example.
+three cards of waits, from the recorded requests or, without a day of them, from an example.
 
-What the cache answered is taken as it was, whatever another rule would have left in it. Times are
-those at which requests came, also of people who had waited just before.
+The recorded hits stay hits, even if another rule would have left other content in the cache.
+Times are those at which requests came, also of people who had waited just before.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ class Question:
     policies: Sequence[str] = POLICIES
     rates: Rates = field(default_factory=lambda: rates({}, UTC))
     price: float | None = None
-    """Of a kWh, mean of the coming year: what the choices' money goes by."""
+    """Price of a kWh, mean of the coming year, for the choices' money."""
 
     @classmethod
     def read(cls, said: Mapping[str, Any], co2: Mapping[int, float] | None = None) -> Question:
-        """Return the question in JSON; KeyError, TypeError or ValueError if it is none.
+        """Return the question in JSON; KeyError, TypeError or ValueError if it is malformed.
 
-        `co2`: what was recorded of it, as `core.rates` takes it.
+        `co2`: its recorded values, in the form of `core.rates`.
         """
         policies = tuple(said.get("policies") or POLICIES)
         unknown = set(policies) - set(POLICIES)
@@ -197,9 +197,9 @@ def traffic_of(
 def answer(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None) -> dict[str, Any]:
     """Go through the requests; NotEnoughError, in words, if there are too few.
 
-    `span` is what was gone through: the longest time in the range that was watched without a
-    pause. `watched_s` is all of the range that was watched, with pauses; `cut`: are there more
-    requests in the range than can be gone through?
+    `span` is the analysed time: the longest part of the range that was watched without a pause.
+    `watched_s` is the watched time of the whole range. `cut` says that the range has more requests
+    than can be analysed.
     """
     from_s, to_s, watched_s, cut = span_of(db, asked.server, asked.from_s, asked.to_s)
     with traffic_of(db, asked.server, from_s, to_s) as traffic:
@@ -231,10 +231,10 @@ def answer(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None)
 
 
 def cards(db: sqlite3.Connection, asked: Question, told: Told = lambda _: None) -> dict[str, Any]:
-    """Return what each choice of who may wait brings, and what its figures are from.
+    """Return the gain of each choice of waits, and the source of its figures.
 
-    Requests that a server which is always awake answered count as needing it: it makes no
-    difference whether the box had ever put it to sleep.
+    Requests that an always-on server answered count as needing it: it makes no difference whether
+    the box had ever put it to sleep.
     """
     try:
         from_s, to_s, _, _ = span_of(db, asked.server, asked.from_s, asked.to_s)

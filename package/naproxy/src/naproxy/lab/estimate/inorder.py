@@ -33,7 +33,7 @@ _Item = tuple[int, int, int, _Fields]
 
 @dataclass
 class Order:
-    """What was found out of order."""
+    """Counts of lines out of order."""
 
     steps_back: int = 0
     furthest_back_s: float = 0.0

@@ -129,7 +129,7 @@ class Entrant(NamedTuple):
     learns: bool = False  # depends on the promise and the counting
 
     def make(self, server: Server, case: Case) -> Policy:
-        """Make the policy for a server and what it is compared by."""
+        """Make the policy for a server and the criteria of the comparison."""
         return policy.make(self.settings(server, case), server.setup(case.promise))
 
 
@@ -287,7 +287,7 @@ def _savings(saving_j: float, power: Power, span_s: float) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is compared."""
+    """The compared policies, caches and promises."""
 
     caches: Sequence[str]
     countings: Sequence[str]
@@ -308,7 +308,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One log, what was asked of it, and what was found; `price` is that of a kWh."""
+    """One log, the questions about it, and the results; `price` is that of a kWh."""
 
     traffic: Traffic
     server: Server

@@ -18,7 +18,7 @@ FORWARDED: Final = re.compile(r"forward|realip|connectingip|trueclient|clientipr
 SERVERS: Final = re.compile(
     r"upstream|server|service|local|dest|origin|backend|target|^s-ip$|^dst|resp_|response"
 )
-"""Names of fields: of visitors, of what proxies add, and of machines that are neither."""
+"""Names of fields: for visitors, for proxies' additions, and for machines that are neither."""
 
 
 def plain(name: str) -> str:
@@ -38,7 +38,7 @@ class Column(NamedTuple):
 
 
 class _Addresses:
-    """What the addresses in a column are like."""
+    """Statistics of the addresses in a column."""
 
     def __init__(self, column: Column) -> None:
         self.column = column

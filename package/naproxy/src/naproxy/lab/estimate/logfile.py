@@ -20,7 +20,7 @@ from naproxy.lab.estimate.logline import LINE_MAX
 
 _CHUNK: Final = 1 << 20
 MOST_LINE: Final = 64 << 20
-"""A file without the end of a line in so many bytes is no text."""
+"""A file without the end of a line in so many bytes is not a text file."""
 MOST_RATIO: Final = 1000
 """Of the size unpacked over the size packed: logs reach a hundred."""
 _RATIO_FROM: Final = 64 << 20
@@ -65,7 +65,7 @@ def lines(name: str, count: Callable[[int], None]) -> Iterator[str]:
 def _chunks(
     stream: io.BufferedIOBase, raw: io.BufferedReader, name: str, count: Callable[[int], None]
 ) -> Iterator[bytes]:
-    """Yield the content in UTF-8, or in whatever bytes it is."""
+    """Yield the content in UTF-8, or its bytes unchanged."""
     at = whole = 0
     decode: Callable[[bytes], bytes] | None = None
     first = True

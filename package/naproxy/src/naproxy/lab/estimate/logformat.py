@@ -1,8 +1,8 @@
-"""Find out how the lines of an access log are to be read, from the first thousand of them.
+"""Detect the format of an access log from its first thousand lines.
 
-A line is taken apart without regard to who wrote it: into words, texts in quotes and brackets
+A line is split in the same way for every program: into words, texts in quotes and brackets
 (`logtexts`), members of a JSON object (`logobjects`), or the columns that a `#Fields:` header names
-(`logw3c`). What a column holds shows in its values: most of them are times, or addresses, or look
+(`logw3c`). The values show the content of a column: most of them are times, or addresses, or look
 like user agents.
 """
 
@@ -25,9 +25,9 @@ _LONGEST: Final = 8192  # characters of a line that the format is found out from
 
 
 def detect(lines: Sequence[str], zone_s: int = 0) -> Format | None:
-    """Return the format of most lines, or None if they are no access log.
+    """Return the format of most lines, or None if they are not an access log.
 
-    `zone_s`: how far the office's clocks are ahead of UTC, for times that do not say.
+    `zone_s`: the office's offset from UTC in seconds, for times without a zone.
     """
     sample = [line for line in lines if line.strip() and len(line) <= _LONGEST]
     wrappers, inner = _unwrapped(sample)

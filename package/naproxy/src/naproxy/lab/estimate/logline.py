@@ -24,7 +24,7 @@ NO_CLIENT = "no client address"
 NO_CLIENT_FIRST = "the client is not the first field"
 NO_TIME = "no time"
 NO_STATUS = "no status"
-NONE = ("-", "")  # what stands for a field that has no value
+NONE = ("-", "")  # values of an empty field
 
 
 class Entry(NamedTuple):
@@ -49,7 +49,7 @@ Parse = Callable[[str], Entry]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How to read a log: `parse` raises Malformed where a line is no entry."""
+    """The format of a log: `parse` raises Malformed for a line that is not an entry."""
 
     name: Reason | str
     client: Reason
@@ -120,7 +120,7 @@ def parse(line: str) -> Entry:
         agent = parts[5] if parts[5] != "-" else ""
     if escaped:
         path, referer, agent = unescape(path), unescape(referer), unescape(agent)
-    # What Entry(...) does, in half the time.
+    # The same as Entry(...), in half the time.
     return _new(Entry, (t_s, host, words[0], path, status, int(size), referer, agent))
 
 

@@ -102,9 +102,9 @@ def _is_apache(text: str) -> bool:
 
 
 def _pieces(text: str) -> list[tuple[str | None, str]]:
-    """Return the parts of a format: role and "" for a field, None and the text for what is between.
+    """Return the parts of a format: role and "" for a field, None and the text between fields.
 
-    The role of a field that is not needed is "".
+    An unneeded field has the role "".
     """
     if re.search(r"\$[a-z{]", text):
         return _parts(text, _NGINX_PART, lambda match: _NGINX.get(match[1], ""))

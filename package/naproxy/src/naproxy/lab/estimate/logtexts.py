@@ -102,7 +102,7 @@ class _Cell(NamedTuple):
 
 
 class _Roles:
-    """Finds which field is what in lines of the same shape."""
+    """Finds the role of each field in lines of the same shape."""
 
     def __init__(self, lines: Sequence[str], split: Callable[[str], list[str]]) -> None:
         self._lines = lines
@@ -240,7 +240,7 @@ class _Roles:
         )
         if found:
             return found
-        # Names of machines, or whatever stands where the client does in the usual formats.
+        # Names of machines, or the field at the client's place in the usual formats.
         first = [cell for cell in columns if cell.place < self._anchor and cell != time]
         named = [cell for cell in first if values.share(list(columns[cell]), _is_host) > 0.8]
         if named:

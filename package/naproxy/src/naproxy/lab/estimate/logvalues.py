@@ -266,7 +266,7 @@ def path_of(target: str) -> str:
 
 
 def as_bytes(text: str) -> str:
-    """Return a text with one character a byte: of what is beyond latin-1 the bytes of its UTF-8."""
+    """Return a text with one character per byte; characters beyond latin-1 become UTF-8 bytes."""
     try:
         text.encode("latin-1")
     except UnicodeEncodeError:

@@ -1,17 +1,17 @@
 """An exact simulation of one server under one policy, over the requests of a log.
 
 The policy objects are those of the live controller. Time goes from event to event: a
-request, the end of falling asleep or of waking, or the moment a policy asked to be asked
-again. What counts:
+request, the end of falling asleep or of waking, or the time that a policy named for its next
+decision. The rules:
 
 - A request that needs the server and finds it falling asleep, asleep or waking waits until
   it is awake, and wakes it if nobody did. One that comes while it falls asleep waits for it to
   be asleep first.
 - *Open loop*, as in the thesis: requests come when the log says, so each one of a page's
   images that comes during a wake waits too.
-- *Closed loop*: while a client waits, it does not send what it would only have sent once its
-  page came. Its further requests during that wake are not delayed: they are sent when the
-  server is up. They still count as requests.
+- *Closed loop*: while a client waits, it does not send the requests that follow its page. Its
+  further requests during that wake are not delayed: they are sent when the server is up. They
+  still count as requests.
 - As in the live controller a policy is asked after each transition to awake or asleep, after
   requests, and when it wanted to be asked.
 - Awake and waking draw P_on, falling asleep and asleep P_off, and E_switch is the rest.
@@ -44,7 +44,7 @@ _AWAKE, _FALLING, _ASLEEP, _WAKING = (
 
 
 class Waits(NamedTuple):
-    """Requests that waited at all: their number, mean, and what USUAL of them do not exceed."""
+    """Requests that waited: their number, their mean, and the wait that USUAL of them keep."""
 
     number: int
     mean_s: float
@@ -53,7 +53,7 @@ class Waits(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the server and of the requests of people and programs."""
+    """The result for the server and for the requests of people and programs."""
 
     span_s: float = 0.0
     off_s: float = 0.0  # falling asleep and asleep
@@ -138,7 +138,7 @@ class Outcome:
 class Simulation:
     """One server under `policy`; feed it the chunks of a log in order, then `finish`.
 
-    `closed` is what the policy is told of waits; the outcome counts both ways. `delta_s` is
+    `closed` selects the waits that the policy sees; the outcome counts both ways. `delta_s` is
     for `Outcome.days`.
     """
 
@@ -168,7 +168,7 @@ class Simulation:
         self._start_s = math.nan
         self._end_s = 0.0
         self._next_day_s = math.inf
-        self._waiting: set[int] = set()  # clients that wait for this wake
+        self._waiting: set[int] = set()  # clients waiting during this wake
         self._held: dict[int, float] = {}  # entries served while asleep, for a cache not frozen
         # Asking is dear: a policy may say how long it never sleeps after a request's need.
         self._quiet_s: float = getattr(policy, "quiet_s", 0.0)

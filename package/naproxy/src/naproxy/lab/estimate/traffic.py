@@ -119,7 +119,7 @@ class Chunk:
         return chunk
 
     def awaited(self, cache: CacheModel) -> Rows:
-        """Return the requests of people and programs, who wake a server."""
+        """Return the requests of people and programs, which wake a server."""
         rows = self._rows.get(cache.name)
         if rows is None:
             rows = self._rows[cache.name] = self._some(self._people(), cache)
@@ -302,7 +302,7 @@ class Reader:
         if agent.startswith("WordPress/") and bare.endswith("/wp-cron.php"):
             klass = Klass.CRAWLER  # It calls itself; the VMOD sees that by the host.
         elif klass.robot and klass is not Klass.MONITOR and never_refused(method, address):
-            # Dearer than in the box, where who says that he is a robot wakes it for a moment.
+            # This costs more than in the box, which a declared robot wakes only for a moment.
             klass = _API
         age_s, keep = NEVER, NOT_KEPT
         cacheable = is_cacheable(method, status)

@@ -1,4 +1,4 @@
-"""What speaks against believing an access log."""
+"""Doubts about an access log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_GAPS: Final = 100
 
 @dataclass
 class Trust:
-    """What speaks against believing a log, gathered while it is read."""
+    """Doubts about a log, gathered while it is read."""
 
     lines: int = 0
     entries: int = 0

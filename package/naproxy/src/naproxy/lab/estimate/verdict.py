@@ -20,11 +20,11 @@ _PAYS: Final = 0.05  # of the server's energy, net: less is not worth the troubl
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the sentence is made of; savings are shares of an always-on server's energy."""
+    """The figures of the sentence; savings are shares of an always-on server's energy."""
 
     buy: bool
     busy: bool
-    """If not: is it because people leave too few pauses? Else those that there are are no use."""
+    """If it does not pay: whether people leave too few pauses. Otherwise the pauses are useless."""
     fraction: float
     delta_s: float
     saving_gross: float

@@ -1,4 +1,4 @@
-"""What a command costs in energy: the plan of its runs and what they allow to say. Pure.
+"""The energy of a command: the plan of its runs and the conclusions from them. Pure.
 
 The method of the thesis' chapter 5 (joules per transaction) and of the Green Miner: each
 command runs several times, in random order, each time after a while of idling that is
@@ -30,7 +30,7 @@ LEAST_PERIODS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What the meter saw between two whole seconds."""
+    """The meter's readings between two whole seconds."""
 
     start_s: int
     end_s: int
@@ -45,7 +45,7 @@ class Phase:
 
     @property
     def mean_w(self) -> float:
-        """Mean power of what the meter saw."""
+        """Mean power of the covered time."""
         return self.energy_j / self.covered_s
 
 
@@ -110,7 +110,7 @@ def seen(run: Run) -> bool:
     return min(run.baseline.covered, run.run.covered) >= LEAST_COVERED
 
 
-# What it says
+# Conclusions
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""`naproxy measure -- COMMAND`: run commands, listen to a meter meanwhile, say what they cost.
+"""`naproxy measure -- COMMAND`: run commands, read a meter meanwhile, report their energy.
 
-What is planned and concluded is in `experiment`, pure; here are the clock, the meter and the
+`experiment` has the plan and the conclusions, pure; here are the clock, the meter and the
 processes.
 """
 
@@ -130,7 +130,7 @@ def split(words: Sequence[str]) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run, and how often. `units` takes a command's output."""
+    """The commands, and how often they run. `units` takes a command's output."""
 
     commands: Sequence[Sequence[str]]
     runs: int
@@ -306,7 +306,7 @@ def _kept_awake(socket: str, server: str) -> None:
             )
 
 
-# What is written
+# Output
 
 
 class Table:
@@ -319,7 +319,7 @@ class Table:
         self._writer.writerow(_COLUMNS)
 
     def add(self, run: Run) -> None:
-        """Write the two phases of a run; how long it took and what it did only with the second."""
+        """Write the two phases of a run; duration and units only with the second."""
         did = (f"{run.duration_s:.3f}", f"{run.units:.15g}" if run.units else "")
         for name, phase, rest in (("baseline", run.baseline, ("", "")), ("run", run.run, did)):
             energy = (f"{phase.energy_j:.3f}", f"{phase.covered_s:.3f}", phase.readings)

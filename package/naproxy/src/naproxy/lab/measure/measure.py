@@ -1,6 +1,6 @@
-"""`naproxy measure`: what the meters say, second by second, and fitting the `model` meter.
+"""`naproxy measure`: the meters' readings, second by second, and fitting the `model` meter.
 
-What commands cost is in `experimenting`, where the seconds come from in `source`.
+`experimenting` measures commands, and `source` provides the seconds.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is computed of the papers themselves, and the numbers that the thesis' items have."""
+"""Computations of the papers, their experiments, and the numbers of the thesis' items."""

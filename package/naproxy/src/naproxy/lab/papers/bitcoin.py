@@ -88,7 +88,7 @@ def network_w(difficulty_: float, efficiency: float) -> float:
 
 
 class Block(NamedTuple):
-    """What a block's header says: its time (epoch seconds) and its target's short form."""
+    """A block's header: its time (epoch seconds) and its target's short form."""
 
     height: int
     t_s: int
@@ -216,7 +216,7 @@ SPECIALIST: Final = 2000 * MHASH
 
 
 def claims() -> list[Claim]:
-    """Return each number that can be computed from what the chapter gives, or from the chain."""
+    """Return each number that can be computed from the chapter's inputs, or from the chain."""
     now = next(block for block in BLOCKS if block.height == _HEIGHT)
     printed_d = 166_851_513_283
     found = [
@@ -305,7 +305,7 @@ def lines() -> Iterator[str]:
 
 
 def header_rows() -> list[tuple[str, str]]:
-    """Return figure 6.1 of a real block: its header's fields, its hash, and what that is under."""
+    """Return figure 6.1 of a real block: its header's fields, its hash, and its target."""
     fields = [(name, HEADER[start:end].hex()) for name, start, end in _FIELDS]
     most = target(int.from_bytes(HEADER[72:76], "little"))
     return [*fields, ("H(B.N)", f"{block_hash(HEADER):064x}"), ("target T", f"{most:064x}")]

@@ -2,7 +2,7 @@
 
     python -m naproxy.lab.papers
 
-What was measured cannot be computed again; sums, products, shares and means of it can.
+Measured numbers cannot be computed again; their sums, products, shares and means can.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLOSE: Final = 0.01
 
 
 class Claim(NamedTuple):
-    """A number and what it computes to; `note` says what is wrong, if something is."""
+    """A number and its computed value; `note` explains a difference."""
 
     what: str
     printed: float
@@ -46,7 +46,7 @@ class Claim(NamedTuple):
 
 
 def green_miner() -> Iterator[Claim]:
-    """Yield those of 000: its workload, and what of it is pushed."""
+    """Yield those of 000: its workload, and the pushed part of it."""
     counts = {"HTML": 1, "CSS": 21, "JS": 27, "PNG": 60, "JPEG": 132}
     sizes_kb = {"HTML": 0.728, "CSS": 27.0, "JS": 201.10, "PNG": 11.9, "JPEG": 2385.36}
     pushed = ("CSS", "JS", "PNG")

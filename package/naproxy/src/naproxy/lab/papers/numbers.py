@@ -1,4 +1,4 @@
-"""The numbers of the thesis' figures, tables and equations, with what each of them shows.
+"""The numbers of the thesis' figures, tables and equations, with their subjects.
 
 "Power Saving for Web Servers Using Proxies" is chapter 4 of the thesis. The titles are ours; the
 words are those by which a sentence that names the number can be checked.
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Item(NamedTuple):
-    """What a figure, table or equation shows."""
+    """The subject of a figure, table or equation."""
 
     title: str
     words: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""`naproxy replay`: an access log played to a box, and what its visitors got."""
+"""`naproxy replay`: an access log played to a box, and the answers that its visitors got."""

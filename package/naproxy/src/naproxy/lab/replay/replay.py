@@ -38,10 +38,10 @@ async def replay(
     shown: Callable[[Visit], None] = lambda _: None,
     done: Callable[[Visit], None] = lambda _: None,
 ) -> list[Visit]:
-    """Send each request when it is due, wait for all answers, and return what became of them.
+    """Send each request when it is due, wait for all answers, and return their results.
 
-    `shown` hears of waiting pages as they come, `done` of each request when it has ended.
-    After `stop` is set nothing more is sent; what is under way may still end.
+    `shown` is called for each waiting page, `done` for each request when it has ended. After
+    `stop` is set nothing more is sent; requests in flight may still end.
     """
     visits: list[Visit] = []
     stop = stop or asyncio.Event()

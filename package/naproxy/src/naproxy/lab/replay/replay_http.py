@@ -1,7 +1,7 @@
 """A small HTTP/1.1 client for the replay: one request a connection, many at once.
 
 It exists because the source address, the exact bytes of the request and every way in which
-an answer can fail to come must be known. Servers are not trusted: what they send is bounded.
+an answer can fail to come must be known. Servers are not trusted: their answers are bounded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def ask(
     """Send `request`, which must ask for `Connection: close`, and read the answer to its end.
 
     `address` and `source` are IP addresses; `head` says that the method is HEAD; with `tls` it
-    goes by HTTPS, to whoever has a certificate for `name`. Raises Lost.
+    goes over HTTPS, to a server with a certificate for `name`. Raises Lost.
     """
     local = (source, 0) if source else None
     try:

@@ -1,4 +1,4 @@
-"""What a replay found: the rows of the thesis' table 4.3, as text and as JSON."""
+"""The result of a replay: the rows of the thesis' table 4.3, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BY_CACHE = frozenset(
 # Upper bounds of the delay distribution: 1, 2, 5 a decade.
 BOUNDS_S = tuple(m * 10.0**e for e in range(-4, 3) for m in (1, 2, 5))
 
-# What the outcomes are called for people.
+# Names of the outcomes for people.
 NAMES = {
     "hit": "from the cache, fresh",
     "stale": "from the cache, stale",
@@ -82,7 +82,7 @@ def summarise(visits: Sequence[Visit], klass: Callable[[str], Klass]) -> dict[st
 
 
 def log_summary(log: Log) -> dict[str, Any]:
-    """Return what was read of a log, and what of it was not a request."""
+    """Return the number of lines read from a log, and of those that are not requests."""
     return {
         "files": [str(name) for name in log.files],
         "lines_read": log.lines,

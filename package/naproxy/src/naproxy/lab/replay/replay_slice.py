@@ -66,7 +66,7 @@ def parse_slice(text: str) -> Slice:
         if start and end and end.is_time == start.is_time and end.value_s <= start.value_s:
             raise ValueError(f"slice {text!r}: the end is not after the start")
         return Slice(start, end)
-    # A time's zone may have a plus too, but is no duration: +01:00.
+    # The zone of a time may have a plus too, but is not a duration: +01:00.
     before, plus, after = text.rpartition("+")
     length_s = _duration(after)
     if not plus or not before or length_s is None:

@@ -1,4 +1,4 @@
-"""One visitor's request: what is sent, what became of it, and who waits on the waiting page."""
+"""One visitor's request, its result, and the wait on the waiting page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What became of somebody who was shown the waiting page."""
+    """The result for a visitor who saw the waiting page."""
 
     outcome: str  # of the answer that ended the wait, or "lost"
     status: int | None
@@ -40,7 +40,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request of the log, or of a script, and what became of it."""
+    """One request of the log, or of a script, and its result."""
 
     number: int
     entry: Entry
@@ -79,7 +79,7 @@ class Target:
     bind: IPv4Network | IPv6Network | None = None  # source addresses, all local to this machine
     forwarded: bool = False  # name the client in X-Forwarded-For
     timeout_s: float = TIMEOUT_S
-    tls: ssl.SSLContext | None = None  # by HTTPS, as it says
+    tls: ssl.SSLContext | None = None  # HTTPS with these settings
 
     def source(self, client: str) -> str | None:
         """Return the address that stands for a client of the log: its own if `bind` has it."""
@@ -107,8 +107,8 @@ async def visit(
 ) -> Visit:
     """Send one request and, if the waiting page comes, wait as it says and ask again.
 
-    `shown` is told of the visit as it stands when a waiting page comes. Never raises for what
-    a server does: that is in the result.
+    `shown` gets the visit so far when a waiting page comes. A server's faults never raise: they
+    are in the result.
     """
     begin_s = time.monotonic()
     try:

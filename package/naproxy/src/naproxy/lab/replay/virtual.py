@@ -1,9 +1,9 @@
 """The thesis' five configurations (section 4.6.2) in virtual time, over the requests of a log.
 
-Each request becomes what the thesis' algorithm 1 says, under its power-off rule (4.5.3), and the
-energy follows from the transitions by equation 4.1. A request that reaches a server which is awake
-waits for nothing here, so all delays are those of wakes; a visitor who got the waiting page returns
-as soon as the server is up, where the thesis' survey took 15 s.
+Each request follows the thesis' algorithm 1 under its power-off rule (4.5.3), and the energy
+follows from the transitions by equation 4.1. A request to an awake server does not wait here, so
+all delays are those of wakes. A visitor who got the waiting page returns as soon as the server is
+up; the thesis' survey took 15 s.
 
 The cache keeps static files for `TTL_S`, which is Varnish's default, and in its aggressive mode an
 hour longer, fetching in the background. Robots fill it, too. A log has no cookies: none is assumed.
@@ -78,7 +78,7 @@ THESIS_TIMES: Final = Times()
 
 @dataclass(slots=True)
 class Found:
-    """What became of the requests and of the server under one configuration."""
+    """The results of the requests and of the server under one configuration."""
 
     configuration: Configuration
     malformed: int = 0

@@ -42,7 +42,7 @@ from naproxy.lab.transfer.urls import checked
 
 MOST_CHANNELS: Final = 12
 BANDWIDTH_BYTES_S: Final = 12.5e6
-"""100 Mbit/s: what most small offices have at least, inside; nobody can ask a link."""
+"""100 Mbit/s: most small offices have at least that inside, and a link cannot be asked."""
 
 _CONNECT_S: Final = 10
 _SILENT_S: Final = 30
@@ -71,7 +71,7 @@ class Job:
 
 @dataclass(slots=True)
 class File:
-    """What became of a job: a status of HTTP, or a problem in place of one."""
+    """The result of a job: an HTTP status, or a problem."""
 
     job: Job
     status: int = 0
@@ -87,7 +87,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What an algorithm saw until a moment, and the channels that it took after it."""
+    """An algorithm's view at one moment, and the channels that it chose for the next."""
 
     t_s: float
     bytes_s: float
@@ -97,7 +97,7 @@ class Step:
 
 @dataclass(slots=True)
 class Report:
-    """What became of a transfer."""
+    """The result of a transfer."""
 
     files: list[File]
     seconds: float = 0.0
@@ -120,7 +120,7 @@ class Report:
 def modelled() -> Callable[[], float]:
     """Return a counter of joules: a server kept awake, and the box, which this thread works on.
 
-    What the server's processor does cannot be seen from here, and is left out.
+    The server's processor cannot be seen from here and is left out.
     """
     begun_s, begun_cpu_s = time.monotonic(), time.thread_time()
     cores = os.cpu_count() or 1
@@ -158,13 +158,13 @@ def fetch(
 ) -> Report:
     """Fetch all jobs; blocks until that is done, or `stop` is set.
 
-    `energy` is a counter of joules, `modelled()` if there is none. `follow` redirects, to http and
-    https only. Sizes that nobody knows are asked for by HEAD. `buffer_bytes` is the system's
-    unless it is said, `top_bytes_s` what flexible's share is of, if that is known. `told` hears of
-    each file as it ends. `tuning` goes before the equations and, with a number of channels, before
-    the algorithm.
+    `energy` is a counter of joules, by default `modelled()`. `follow` redirects, to http and
+    https only. Unknown sizes are asked for with HEAD. `buffer_bytes` is the system's by default,
+    `top_bytes_s` the throughput that flexible takes its share of, if known. `told` is called for
+    each file as it ends. `tuning` overrides the equations and, with a number of channels, the
+    algorithm.
 
-    Raises nothing for what a job or a server has wrong: that stands in the report.
+    Faults of a job or a server do not raise: they are in the report.
     """
     stop = stop or threading.Event()
     with contextlib.closing(_Transfer(jobs, stop, energy or modelled(), told)) as transfer:
@@ -365,9 +365,9 @@ class _Transfer:
         return self._parts.pop(curl)
 
     def _turn(self, longest_s: float) -> Iterator[tuple[pycurl.Curl, Reason | None]]:
-        """Let libcurl work, for so long at most; yield what has ended, and what was wrong.
+        """Let libcurl work, for so long at most; yield the ended handles with their faults.
 
-        What the caller does for one may end another, whose handle then does something else.
+        The caller's work for one may end another, whose handle then does something else.
         """
         code, _ = self._multi.perform()
         while code == pycurl.E_CALL_MULTI_PERFORM:
@@ -493,7 +493,7 @@ class _Transfer:
         split = not going.whole and _origin(going.url) not in self._no_ranges
         if size and parts > 1 and split:
             spans = list(ranges(size, parts))
-        # What is split wants connections of its own, and what is large has no use for streams.
+        # Split files need connections of their own, and large files do not profit from streams.
         secure = going.url.startswith("https:")
         streams = secure and len(spans) == 1 and self.report.pipelining[going.group] > 1
         for span in spans:

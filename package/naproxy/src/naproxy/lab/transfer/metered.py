@@ -25,7 +25,7 @@ FIRST_S: Final = 15.0
 
 @dataclass(slots=True)
 class _Meter:
-    """What one meter has said since `begun_s`: joules until `until_s`, and its last power."""
+    """One meter's readings since `begun_s`: joules until `until_s`, and its last power."""
 
     until_s: float
     joules: float = 0.0
@@ -62,12 +62,12 @@ class Joules:
         return [name for name, each in self._meters.items() if each.last_w is None]
 
     def until(self, now_s: float) -> float:
-        """Return the joules until now; what no meter has told yet goes on as its last second."""
+        """Return the joules until now; missing readings continue with the meter's last second."""
         found = sum(
             each.joules + (each.last_w or 0.0) * max(0.0, now_s - each.until_s)
             for each in self._meters.values()
         )
-        # A second that comes late may correct what was reckoned with: a counter never goes back.
+        # A late second may correct the assumption, but a counter must never go back.
         self._most = max(self._most, found)
         return self._most
 

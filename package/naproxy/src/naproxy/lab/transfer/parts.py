@@ -31,7 +31,7 @@ that waits has none."""
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The way to the server, and what one connection's buffer holds."""
+    """The path to the server, and the size of one connection's buffer."""
 
     bandwidth_bytes_s: float
     rtt_s: float
@@ -39,13 +39,13 @@ class Link:
 
     @property
     def bdp_bytes(self) -> float:
-        """The bandwidth-delay product: what is on its way when the link is full."""
+        """The bandwidth-delay product: the bytes in flight when the link is full."""
         return self.bandwidth_bytes_s * self.rtt_s
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is left of a group."""
+    """The rest of a group."""
 
     files: int
     bytes: int
@@ -57,7 +57,7 @@ class Load:
 
 
 Left = Mapping[Group, Load]
-"""What is left of each group; one that is done may be missing, or have no files."""
+"""The rest of each group; a finished one may be missing, or have no files."""
 
 
 def group_of(size_bytes: int | None, bdp_bytes: float) -> Group:
@@ -135,14 +135,14 @@ def by_weight(left: Left, most: int) -> dict[Group, int]:
         open_ = [group for group in there if found[group] < left[group].files]
         if not open_:
             break
-        # Sainte-Laguë's method: whose weight is largest for what it has gets the next.
+        # Sainte-Laguë's method: the group with the largest weight per channel gets the next one.
         best = max(open_, key=lambda g: (found[g] == 0, weights[g] / (2 * found[g] + 1)))
         found[best] += 1
     return found
 
 
 def small_first(left: Left, link: Link, channels: int) -> dict[Group, int]:
-    """Algorithm 4's: as `least_energy`, and what that leaves over goes to the small ones first."""
+    """Algorithm 4's: as `least_energy`; the remaining channels go to the small files first."""
     found = least_energy(left, link, channels)
     spare = channels - sum(found.values())
     for group in ALL:

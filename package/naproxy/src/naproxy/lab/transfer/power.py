@@ -1,4 +1,4 @@
-"""What a transfer is reckoned to take where no meter sees it. Pure."""
+"""The assumed power of a transfer without a meter. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A machine's power in watts: idle, and what full use of its processors adds.
+    """A machine's power in watts: idle, and the addition at full use of its processors.
 
     P = base + cpu * utilisation is the paper's model by the processor alone. An idle server draws
     about half of its peak (Fan, Weber, Barroso, "Power provisioning for a warehouse-sized
@@ -25,7 +25,7 @@ class Draw:
 
 
 SERVER: Final = Draw(43.3, 43.3)
-"""Table 4.2 of the thesis: what a server draws that is kept awake for the transfer."""
+"""Table 4.2 of the thesis: the power of a server that is kept awake for the transfer."""
 
 BOX: Final = Draw(5.0, 5.0)
 """The same table's proxy."""

@@ -27,7 +27,7 @@ _NEVER: Final = math.inf
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What has been moved and used until a moment."""
+    """Bytes moved and joules used until a moment."""
 
     t_s: float
     bytes: int
@@ -36,7 +36,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What was seen between two readings."""
+    """Bytes per second and joules between two readings."""
 
     bytes_s: float
     joules: float
@@ -67,7 +67,7 @@ class Algorithm(Protocol):
 
 
 class _Unread:
-    """What an algorithm is that wants no readings."""
+    """Base of an algorithm that needs no readings."""
 
     due_s = _NEVER
 
@@ -195,7 +195,7 @@ class FlexibleThr:
 
 @dataclass(frozen=True, slots=True)
 class Sla:
-    """What was agreed on: an algorithm, and FlexibleThr's share."""
+    """The agreed algorithm, and FlexibleThr's share."""
 
     name: str
     share: float = 1.0
@@ -222,7 +222,7 @@ _FLEXIBLE: Final = re.compile(r"flexible:(1|0?\.[0-9]{1,4})")
 
 
 def parse(text: str) -> Sla:
-    """Read mine, maxthr, ee or flexible:0.8; WrongError if it is none of these."""
+    """Read mine, maxthr, ee or flexible:0.8; WrongError for any other text."""
     if text in NAMES[:3]:
         return Sla(text)
     found = _FLEXIBLE.fullmatch(text)

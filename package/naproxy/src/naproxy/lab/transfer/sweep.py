@@ -22,7 +22,7 @@ COMBINED: Final = "combined"
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What a transfer is to do instead of the equations: None leaves one to them."""
+    """Values that replace those of the equations; None keeps the equations' value."""
 
     pipelining: int | None = None
     parallelism: int | None = None
@@ -33,7 +33,7 @@ ONE: Final = Tuning(1, 1, 1)
 
 
 class Moved(Protocol):
-    """What one transfer moved and took."""
+    """Bytes, seconds and joules of one transfer."""
 
     @property
     def seconds(self) -> float:
@@ -41,11 +41,11 @@ class Moved(Protocol):
 
     @property
     def bytes(self) -> int:
-        """What came."""
+        """Bytes received."""
 
     @property
     def joules(self) -> float:
-        """What it took."""
+        """Energy used."""
 
 
 @dataclass(frozen=True, slots=True)
