@@ -484,8 +484,8 @@ class Server:
         False,
     )
     needs: tuple[str, ...] = option(
-        "Short names of servers that it needs, such as a NAS or a virtual machine's host: they wake"
-        " before it, and stay awake while it is awake",
+        "Short names of servers, such as a NAS, that wake before it and stay awake while it is"
+        " awake",
         (),
         high=SERVERS - 1,
         check=_is_id,

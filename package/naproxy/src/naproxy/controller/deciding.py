@@ -398,7 +398,7 @@ class Decider:
             self._executor.wake(WakeRequest("policy", decision.reason))
 
     def _due(self, ahead_s: float = 0.0) -> Reason | None:
-        """Return the hours or appointment for which a sleeping server must be woken within `ahead_s`."""
+        """Return the hours or appointment to wake a sleeping server for, within `ahead_s`."""
         wall_s = time.time()
         slept_s = wall_s - (time.monotonic() - self._machine.since_s)
         wake_s = self._executor.wake_s + ahead_s

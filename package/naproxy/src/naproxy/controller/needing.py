@@ -46,7 +46,7 @@ class Company:
         self._needs: Mapping[str, tuple[str, ...]] = {}
 
     def configure(self, servers: Sequence[Server]) -> None:
-        """Take a configuration that was checked: no server needs itself, directly or through others.
+        """Take a checked configuration: no server needs itself, directly or through others.
 
         Of all servers at once: half of a new one may have a cycle with half of the old one.
         """
