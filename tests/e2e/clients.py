@@ -61,24 +61,44 @@ class Answer:
 
 def half_closed(client: Namespace, path: str, context: ssl.SSLContext | None = None) -> bytes:
     """Ask, say that no more is to come, and return all that comes; with a context by HTTPS."""
+    head = f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: curl/8\r\n"
+    request = f"{head}Connection: close\r\n\r\n".encode()
     with client.connect(ADDRESS, 443 if context else 80, timeout_s=40) as line:
-        stream = context.wrap_socket(line, server_hostname=HOST) if context else line
-        head = f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: curl/8\r\n"
-        stream.sendall(f"{head}Connection: close\r\n\r\n".encode())
-        if isinstance(stream, ssl.SSLSocket):
-            stream.setblocking(False)
-            with contextlib.suppress(ssl.SSLError):
-                stream.unwrap()  # sends TLS's own word for it, and does not wait for theirs
-            stream.settimeout(40)
-            with socket.socket(fileno=os.dup(stream.fileno())) as below:
-                below.shutdown(socket.SHUT_WR)
-        else:
-            stream.shutdown(socket.SHUT_WR)
-        received = b""
-        with contextlib.suppress(ssl.SSLZeroReturnError):
-            while data := stream.recv(65536):
-                received += data
-        return received
+        if context:
+            return _half_closed(line, request, context)
+        line.sendall(request)
+        line.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: line.recv(65536), b""))
+
+
+def _half_closed(line: socket.socket, request: bytes, context: ssl.SSLContext) -> bytes:
+    """By HTTPS.
+
+    OpenSSL's shutdown() reads once, too, and throws away what has come by then. So what it is
+    given to read is held back from it.
+    """
+    come, goes = ssl.MemoryBIO(), ssl.MemoryBIO()
+    stream = context.wrap_bio(come, goes, server_hostname=HOST)
+    while True:
+        try:
+            stream.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            line.sendall(goes.read())
+            come.write(line.recv(65536))
+    stream.write(request)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        stream.unwrap()
+    line.sendall(goes.read())
+    line.shutdown(socket.SHUT_WR)
+    received = b""
+    with contextlib.suppress(ssl.SSLZeroReturnError):
+        while data := line.recv(65536):
+            come.write(data)
+            with contextlib.suppress(ssl.SSLWantReadError):
+                while text := stream.read(65536):
+                    received += text
+    return received
 
 
 def visitor(number: int) -> str:

@@ -114,7 +114,6 @@ def test_a_client_that_sends_no_more_is_answered_after_the_wake(
         assert line.recv(1) == HANDSHAKE
 
 
-@pytest.mark.long
 def test_a_client_that_sends_no_more_gets_the_whole_response(theirs: str, office: Office) -> None:
     answer = half_closed(office.client, fresh(), pki.context(office.authority))
     assert answer.startswith(b"HTTP/1.1 200")

@@ -62,6 +62,7 @@ struct connection {
 	struct side		server;
 	bool			held;		/* was, or is */
 	bool			patient;	/* tries again */
+	bool			cut;		/* the server took not all */
 	uint64_t		start_us;
 	uint64_t		try_us;
 	uint64_t		held_us;	/* since when; 0: never */
@@ -190,6 +191,20 @@ connection_used(struct connection *c, bool upload, uint64_t n)
 	c->used_us = c->active_us;
 }
 
+/*
+ * The server takes no more: it has reset the connection, perhaps because it
+ * answered before it read all of an upload, or the client's own goodbye. What it
+ * said before that is still to be read.
+ */
+static void
+client_unread(struct connection *c)
+{
+
+	c->client.ended = c->client.told = true;
+	c->client.in_pipe = 0;
+	c->cut = true;
+}
+
 /* One piece from a side to the other. Returns -1: it failed; 0: not now. */
 static int
 side_piece(struct side *s)
@@ -209,8 +224,14 @@ side_piece(struct side *s)
 	if (s->in_pipe > 0) {
 		n = splice(s->pipe[0], NULL, to->watch.fd, NULL, s->in_pipe,
 		    SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
-		if (n < 0)
-			return (would_block() ? 0 : -1);
+		if (n < 0 && would_block())
+			return (0);
+		if (n < 0 && s == &s->c->server)
+			return (-1);
+		if (n < 0) {
+			client_unread(s->c);
+			return (0);
+		}
 		s->in_pipe -= (size_t)n;
 		connection_used(s->c, s == &s->c->client, (uint64_t)n);
 		if (s == &s->c->client)
@@ -260,7 +281,10 @@ connection_pump(struct connection *c)
 	if (c->used_us != before && c->svc->live != NULL)
 		NP_STORE(c->svc->live->last_active_us, c->used_us);
 	if (c->client.told && c->server.told) {
-		connection_end(c);
+		if (c->cut)
+			connection_abort(c);
+		else
+			connection_end(c);
 		return;
 	}
 	side_wait(&c->client);
@@ -648,7 +672,7 @@ connection_accept(struct service *svc)
  */
 
 void
-connection_event(struct watch *w, uint32_t events)
+connection_event(struct watch *w)
 {
 	struct connection *c = ((struct side *)w)->c;
 
@@ -666,10 +690,8 @@ connection_event(struct watch *w, uint32_t events)
 		}
 		break;
 	case JOINED:
-		if (events & EPOLLERR)
-			connection_abort(c);
-		else
-			connection_pump(c);
+		/* Also after an error: what came before it is still there. */
+		connection_pump(c);
 		break;
 	case ENDED:
 		break;

@@ -16,13 +16,13 @@
 #define LOOK_US		1000000
 
 static void
-happened(struct watch *w, uint32_t events)
+happened(struct watch *w)
 {
 
 	if (w->kind == WATCH_SERVICE)
 		connection_accept((struct service *)w);
 	else
-		connection_event(w, events);
+		connection_event(w);
 }
 
 int

@@ -68,7 +68,7 @@ struct service {
 
 uint64_t monotonic_us(void);
 void watch_open(void);
-void watch_wait(int ms, void (*happened)(struct watch *, uint32_t events));
+void watch_wait(int ms, void (*happened)(struct watch *));
 void watch_set(struct watch *, uint32_t events);
 void watch_close(struct watch *);
 
@@ -139,7 +139,7 @@ void socket_ends(int fd, const struct sockaddr_storage *client, struct ends *);
 struct connection;
 
 void connection_accept(struct service *);
-void connection_event(struct watch *, uint32_t events);
+void connection_event(struct watch *);
 /* What is due by now. Returns in how many ms it wants to be called again. */
 int connections_tick(void);
 /* Free those that have ended. */

@@ -67,7 +67,7 @@ watch_close(struct watch *w)
 }
 
 void
-watch_wait(int ms, void (*happened)(struct watch *, uint32_t events))
+watch_wait(int ms, void (*happened)(struct watch *))
 {
 	struct epoll_event ev[AT_ONCE];
 	struct watch *w;
@@ -80,6 +80,6 @@ watch_wait(int ms, void (*happened)(struct watch *, uint32_t events))
 		w = ev[i].data.ptr;
 		/* An event before it in the same batch may have ended it. */
 		if (w->events != 0)
-			happened(w, ev[i].events);
+			happened(w);
 	}
 }

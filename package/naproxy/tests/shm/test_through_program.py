@@ -6,6 +6,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -67,7 +68,7 @@ class Upstream:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._answer = answer
-        self.taken = 0
+        self.taken = self.ended = 0
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
@@ -82,6 +83,7 @@ class Upstream:
     def _one(self, connection: socket.socket) -> None:
         with connection:
             self._answer(connection)
+        self.ended += 1
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
@@ -570,6 +572,63 @@ def test_what_the_server_cuts_off_is_cut_off(setting: Setting) -> None:
     client.sendall(b"x")
     with pytest.raises(ConnectionResetError):
         client.recv(1)
+
+
+def test_a_response_arrives_whole_though_the_server_resets_the_connection(
+    setting: Setting,
+) -> None:
+    """It closes with bytes unread: the goodbye of TLS, say, or the rest of an upload."""
+    reply = bytes(range(256)) * 400
+    ready = threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        connection.recv(1)
+        ready.wait(SOON_S)
+        connection.sendall(reply)
+
+    setting.begin(State.AWAKE, answer=answer)
+    client = setting.connect(HEADER + b"ask")
+    until(lambda: setting.service.bytes_in == 3)
+    assert setting.process
+    for more in (b"", b"goodbye"):
+        if more:
+            ready.clear()
+            client = setting.connect(HEADER + b"ask")
+            until(lambda: setting.service.bytes_in == 6)
+        setting.process.send_signal(signal.SIGSTOP)
+        client.sendall(more)
+        client.shutdown(socket.SHUT_WR)
+        ready.set()
+        assert setting.upstream
+        until(lambda: setting.upstream and setting.upstream.ended == setting.upstream.taken)
+        setting.process.send_signal(signal.SIGCONT)
+        assert all_of(client) == reply, more
+
+
+def test_python_s_own_server_refuses_an_upload_without_reading_it(
+    setting: Setting, tmp_path: Path
+) -> None:
+    port = free_port()
+    log = tmp_path / "log"
+    with log.open("w") as said:
+        argv = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"]
+        server = subprocess.Popen(argv, stderr=said, cwd=tmp_path)
+    setting.stack.callback(server.wait)
+    setting.stack.callback(server.terminate)
+    until(lambda: not refuses(("127.0.0.1", port)))
+    setting.begin(State.AWAKE, port=port)
+    upload = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + bytes(50000)
+    server.send_signal(signal.SIGSTOP)
+    client = setting.connect(HEADER + upload)
+    until(lambda: setting.service.bytes_in == len(upload))
+    assert setting.process
+    setting.process.send_signal(signal.SIGSTOP)
+    server.send_signal(signal.SIGCONT)
+    until(lambda: '"POST / HTTP/1.1" 501' in log.read_text())
+    # Until it has closed the connection: then its listener is its only socket.
+    until(lambda: sum(map(Path.is_socket, Path(f"/proc/{server.pid}/fd").iterdir())) == 1)
+    setting.process.send_signal(signal.SIGCONT)
+    assert all_of(client).startswith(b"HTTP/1.0 501 ")
 
 
 def test_a_service_may_have_a_port_of_its_own(setting: Setting) -> None:
