@@ -35,6 +35,11 @@ sub vcl_deliver {
 	if (req.http.X-Naproxy-Debug) {
 		call naproxy_cache_status;
 	}
+	if (resp.http.X-Naproxy-Encoding) {
+		# Of a HEAD, see vcl_backend_response.
+		set resp.http.Content-Encoding = resp.http.X-Naproxy-Encoding;
+		unset resp.http.X-Naproxy-Encoding;
+	}
 	if (resp.status < 400 &&
 	    req.method !~ "^(GET|HEAD|OPTIONS|PROPFIND|REPORT|SEARCH|QUERY)$") {
 		# RFC 9111, 4.4. Only where the server agreed: nobody else

@@ -71,6 +71,11 @@ sub vcl_backend_fetch {
 	}
 	if (!bereq.uncacheable) {
 		naproxy.caching();
+		if (naproxy.plain()) {
+			# Varnish would ask for gzip and unpack it, also what proves to
+			# be personal then: see naproxy_as_sent.
+			set bereq.http.Accept-Encoding = "identity";
+		}
 	}
 	call naproxy_bereq;
 	if (local.socket != "box") {
@@ -171,6 +176,7 @@ sub vcl_backend_response {
 	# This is ours to say, see answer.vcl.
 	unset beresp.http.X-Naproxy;
 	unset beresp.http.X-Naproxy-Age;
+	unset beresp.http.X-Naproxy-Encoding;
 	if (beresp.age > 0s) {
 		# How old it was when it came, for vcl_hit: Varnish keeps only
 		# how old it is.
@@ -204,6 +210,11 @@ sub vcl_backend_response {
 		}
 	}
 	if (bereq.uncacheable) {
+		if (bereq.method == "HEAD" && beresp.http.Content-Encoding) {
+			# Varnish takes it away where there is no body.
+			set beresp.http.X-Naproxy-Encoding =
+			    beresp.http.Content-Encoding;
+		}
 		return (deliver);
 	}
 	if (!beresp.was_304 && (naproxy.uncached() ||
@@ -301,8 +312,10 @@ sub vcl_backend_response {
 	if (bereq.method == "GET") {
 		naproxy.stored(bereq.http.X-Forwarded-Proto == "https");
 	}
-	if (local.socket == "box" ||
-	    (naproxy.plain() && beresp.http.Content-Encoding)) {
+	if (naproxy.plain()) {
+		call naproxy_pack;
+	}
+	if (local.socket == "box") {
 		# Answered when all of it is there.
 		set beresp.do_stream = false;
 	}
@@ -334,25 +347,33 @@ sub naproxy_settle {
 }
 
 # What is called gzip arrives as it was sent. Varnish would test it, and end the response
-# where it is not gzip, or where something follows. What is passed was asked for with the
-# client's own Accept-Encoding, so nothing of it is read on the way. What may be kept is
-# tested, to be unpacked for other clients; if it cannot be, they get it as it is, too.
+# where it is not gzip, or where something follows. The server was asked for what the client
+# takes, so nothing of what is passed is read on the way. What may be kept is tested, to be
+# unpacked for other clients; if it cannot be, they get it as it is, too.
 sub naproxy_as_sent {
+	if (beresp.filters !~ "\btestgunzip\b") {
+		return;
+	}
 	if (bereq.uncacheable) {
-		if (beresp.filters) {
-			set beresp.filters = regsub(beresp.filters,
-			    "\s*\btestgunzip\b", "");
-		}
+		set beresp.filters = regsub(beresp.filters, "\s*\btestgunzip\b", "");
 	} else {
-		if (beresp.filters) {
-			set beresp.filters = regsub(beresp.filters,
-			    "\btestgunzip\b", "testgunzip naproxy_as_sent");
-		}
-		if (naproxy.plain() && beresp.http.Content-Encoding &&
-		    beresp.http.Content-Length) {
-			# Whether it can be unpacked is known when all of it is there.
-			set beresp.do_stream = false;
-		}
+		set beresp.filters = regsub(beresp.filters, "\btestgunzip\b",
+		    "testgunzip naproxy_as_sent");
+	}
+}
+
+# It was asked for as it is, for one client; the cache keeps it packed, as if it had been
+# asked for by a browser. What has no length may be a stream: packing would hold it back.
+sub naproxy_pack {
+	if (beresp.http.Content-Encoding) {
+		# The server packs it for everybody. Answered when all of it is there:
+		# then it is known whether it can be unpacked.
+		set beresp.do_stream = false;
+	} else if (beresp.status == 200 &&
+	    std.integer(beresp.http.Content-Length, 0) > 1024 &&
+	    beresp.http.Content-Type ~
+	    "(?i)^\s*(?:text/|image/svg|application/(?:[\w.-]+\+)?(?:json|xml|(?:x-)?javascript)\b)") {
+		set beresp.do_gzip = true;
 	}
 }
 

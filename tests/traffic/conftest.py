@@ -33,9 +33,12 @@ class Behind:
         """`port`: the program's own."""
         self.box, self.port = box, port
 
-    def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[HTTPResponse, bytes]:
+    def ask(
+        self, path: str, method: str = "GET", protocol: str = "HTTP/1.1", **headers: str
+    ) -> tuple[HTTPResponse, bytes]:
         """Ask with these headers and Host; `_` in a name is a hyphen."""
         with closing(HTTPConnection("127.0.0.1", self.box.port, timeout=PATIENCE_S)) as visitor:
+            visitor._http_vsn_str = protocol  # type: ignore[attr-defined] # it has no argument
             visitor.putrequest(method, path, skip_accept_encoding=True)
             for name, value in headers.items():
                 visitor.putheader(name.replace("_", "-"), value)

@@ -58,8 +58,23 @@ as_sent_pull(struct vfp_ctx *vc, struct vfp_entry *vfe, void *p, ssize_t *lp)
 	return (from->closed);
 }
 
+/* What proves to be for one client only needs no test: it is not unpacked. */
+static enum vfp_status v_matchproto_(vfp_init_f)
+as_sent_init(VRT_CTX, struct vfp_ctx *vc, struct vfp_entry *vfe)
+{
+
+	CHECK_OBJ_NOTNULL(ctx, VRT_CTX_MAGIC);
+	CHECK_OBJ_NOTNULL(ctx->bo, BUSYOBJ_MAGIC);
+	CHECK_OBJ_NOTNULL(vc, VFP_CTX_MAGIC);
+	(void)vfe;
+	if (ctx->bo->uncacheable)
+		vc->obj_flags &= ~(unsigned)OF_GZIPED;
+	return (VFP_OK);
+}
+
 static const struct vfp as_sent[1] = {{
 	.name = "naproxy_as_sent",
+	.init = as_sent_init,
 	.pull = as_sent_pull,
 }};
 

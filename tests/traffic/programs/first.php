@@ -26,10 +26,17 @@ case '/packed':
 		'zeros' => $member . str_repeat("\0", 512),
 		'newline' => $member . "\n",
 		'plain' => 'not packed at all',
+		'whole' => $member,
 		'cut' => substr($member, 0, -4),
 	];
-	header('X-Length: ' . strlen($kinds[$_GET['kind']]));
-	echo $kinds[$_GET['kind']];
+	if (isset($_GET['cache']))
+		header('Cache-Control: ' . $_GET['cache']);
+	header('X-Sent: ' . base64_encode($kinds[$_GET['kind']]));
+	// In pieces of HTTP/1.1, as programs send what they make.
+	foreach (str_split($kinds[$_GET['kind']], 5) as $piece) {
+		echo $piece;
+		flush();
+	}
 	break;
 default:
 	echo 'first';
