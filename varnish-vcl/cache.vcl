@@ -72,8 +72,8 @@ sub vcl_backend_fetch {
 	if (!bereq.uncacheable) {
 		naproxy.caching();
 		if (naproxy.plain()) {
-			# Varnish would ask for gzip and unpack it, also what proves to
-			# be personal then: see naproxy_as_sent.
+			# Varnish would ask for gzip and unpack it, also if the response
+			# proves to be personal then: see naproxy_as_sent.
 			set bereq.http.Accept-Encoding = "identity";
 		}
 	}
@@ -346,10 +346,10 @@ sub naproxy_settle {
 	}
 }
 
-# What is called gzip arrives as it was sent. Varnish would test it, and end the response
-# where it is not gzip, or where something follows. The server was asked for what the client
-# takes, so nothing of what is passed is read on the way. What may be kept is tested, to be
-# unpacked for other clients; if it cannot be, they get it as it is, too.
+# Bytes called gzip arrive as they were sent. Varnish would test them, and end the response
+# where they are not gzip, or where something follows. The server was asked for the encoding
+# that the client takes, so a passed response is not read on the way. A response that may be
+# kept is tested, to be unpacked for other clients; if it cannot be, they get it as it is, too.
 sub naproxy_as_sent {
 	if (beresp.filters !~ "\btestgunzip\b") {
 		return;
@@ -363,7 +363,7 @@ sub naproxy_as_sent {
 }
 
 # It was asked for as it is, for one client; the cache keeps it packed, as if it had been
-# asked for by a browser. What has no length may be a stream: packing would hold it back.
+# asked for by a browser. Without a length it may be a stream: packing would hold it back.
 sub naproxy_pack {
 	if (beresp.http.Content-Encoding) {
 		# The server packs it for everybody. Answered when all of it is there:

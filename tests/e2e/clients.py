@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import os
 import socket
 import ssl
 import tempfile
@@ -60,7 +59,7 @@ class Answer:
 
 
 def half_closed(client: Namespace, path: str, context: ssl.SSLContext | None = None) -> bytes:
-    """Ask, say that no more is to come, and return all that comes; with a context by HTTPS."""
+    """Ask, say that no more is to come, and return all that comes; with a context over HTTPS."""
     head = f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: curl/8\r\n"
     request = f"{head}Connection: close\r\n\r\n".encode()
     with client.connect(ADDRESS, 443 if context else 80, timeout_s=40) as line:
@@ -72,10 +71,10 @@ def half_closed(client: Namespace, path: str, context: ssl.SSLContext | None = N
 
 
 def _half_closed(line: socket.socket, request: bytes, context: ssl.SSLContext) -> bytes:
-    """By HTTPS.
+    """Over HTTPS.
 
-    OpenSSL's shutdown() reads once, too, and throws away what has come by then. So what it is
-    given to read is held back from it.
+    OpenSSL's shutdown() reads once, too, and throws away the bytes that have come by then. So
+    they are held back from it.
     """
     come, goes = ssl.MemoryBIO(), ssl.MemoryBIO()
     stream = context.wrap_bio(come, goes, server_hostname=HOST)

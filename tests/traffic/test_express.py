@@ -34,6 +34,22 @@ def test_nobody_plants_links_in_a_page_for_others(express: Behind) -> None:
         assert express.ask(f"/links?{number}")[1].startswith(b'<a href="http://127.0.0.1')
 
 
+NAMES = """
+Access-Code Api-Code apikey Client-Id Currency Customer-Id Debug Device-Id eppn Experiment
+Icy-MetaData iv-creds Locale mail Ocp-Apim-Subscription-Key OIDC-Claim-Sub On-Behalf-Of OTP
+persistent-id PIN Preview PRIVATE-TOKEN sub Tenant Up-Target X-Amz-Security-Token X-CSRF
+X-Goog-Authenticated-User-Email X-PIN
+"""
+
+
+def test_nobody_gets_what_was_made_for_somebody_who_said_more(express: Behind) -> None:
+    for number, name in enumerate(NAMES.split()):
+        path = f"/links?said={number}"
+        assert b"only for Ada" in express.ask(path, **{name: "only for Ada"})[1], name
+        assert b"Ada" not in express.ask(path)[1], name
+        assert b"Ada" not in express.ask(path, **{name: "only for Bob"})[1], name
+
+
 def test_jquery_gets_its_part_and_a_browser_the_page(express: Behind) -> None:
     for _ in range(2):
         part = express.ask("/cart", X_Requested_With="XMLHttpRequest", Accept="*/*")[1]

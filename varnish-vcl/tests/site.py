@@ -1,7 +1,7 @@
 """A web server that answers as each request says, and writes down what it heard.
 
 site.py FOLDER: its port is in FOLDER/port when it returns; a child serves until the test and so
-FOLDER is over. Requests are in FOLDER/heard. `Answer: Status: 404 & Expires: 0` in a request are
+FOLDER is over. Requests are in FOLDER/heard. `UA-Answer: Status: 404 & Expires: 0` in a request are
 status and headers of its answer; without it that may be kept for a minute. The body is
 `answer 3.` for the third request.
 """
@@ -14,8 +14,10 @@ from controller import TestOver, go_on_behind
 
 
 def answer_to(head: str, number: int) -> bytes:
-    """Return what the request's `Answer` says."""
-    asked = [line[8:].split(" & ") for line in head.split("\r\n") if line.startswith("Answer: ")]
+    """Return what the request's `UA-Answer` says."""
+    asked = [
+        line[11:].split(" & ") for line in head.split("\r\n") if line.startswith("UA-Answer: ")
+    ]
     lines = asked[0] if asked else ["Cache-Control: max-age=60"]
     status = "".join(line[8:] for line in lines if line.startswith("Status: ")) or "200"
     lines = [line for line in lines if not line.startswith("Status: ")]

@@ -13,7 +13,7 @@ sub vcl_init {
 
 # An object is past its time when a test says so.
 sub vcl_hit {
-	if (req.http.Test-Expire) {
+	if (req.http.UA-Test-Expire) {
 		purge.soft(0s);
 		return (synth(204));
 	}

@@ -58,7 +58,7 @@ as_sent_pull(struct vfp_ctx *vc, struct vfp_entry *vfe, void *p, ssize_t *lp)
 	return (from->closed);
 }
 
-/* What proves to be for one client only needs no test: it is not unpacked. */
+/* A response that proves to be for one client needs no test: it is not unpacked. */
 static enum vfp_status v_matchproto_(vfp_init_f)
 as_sent_init(VRT_CTX, struct vfp_ctx *vc, struct vfp_entry *vfe)
 {

@@ -56,7 +56,6 @@ static const struct header header[] = {
 	KNOWN("X-Requested-With", requested_with),
 	KNOWN("Upgrade", upgrade),
 	KNOWN("X-Forwarded-For", forwarded_for),
-	SEEN_TO("Upgrade"),
 	SEEN_TO("Authorization"),
 	SEEN_TO("Cookie"),
 	SEEN_TO("Range"),
@@ -93,9 +92,10 @@ static const struct header header[] = {
  * proxies have them. docs/caching.md has the list for users.
  */
 static const char * const credential[] = {
-	"account", "assertion", "auth", "bearer", "cert", "credential", "dpop", "email",
-	"group", "hmac", "identity", "jwt", "key", "login", "nonce", "pass", "principal",
-	"secret", "session", "sid", "signature", "ssl-client", "ticket", "token", "user",
+	"account", "assertion", "auth", "bearer", "cert", "claim", "cred", "csrf", "dpop",
+	"group", "hmac", "identity", "jwt", "key", "login", "mail", "member", "nonce", "oidc",
+	"pass", "principal", "saml", "secret", "session", "sid", "signature", "ssl-client",
+	"tenant", "ticket", "token", "user", "xsrf",
 };
 
 /*
@@ -127,6 +127,37 @@ np_headers_begin(void)
 			credential_of_letter[i][LETTER(credential[u][i])] |=
 			    UINT32_C(1) << u;
 	}
+}
+
+/* NULL: it is not in the list. */
+static const struct header *
+headers_known(const char *name, size_t len)
+{
+	const struct header *known;
+	uint32_t left;
+
+	left = len < NAME_MOST ? header_of_len[len] : 0;
+	for (; left != 0; left &= left - 1) {
+		known = header + __builtin_ctz(left);
+		if (!strncasecmp(name, known->name, len))
+			return (known);
+	}
+	return (NULL);
+}
+
+/*
+ * CGI makes one variable of X_Forwarded_For and of X-Forwarded-For, and some
+ * servers make an underscore of all that is no letter or digit.
+ */
+static bool
+headers_plain(const char *name, size_t len)
+{
+	const char *p;
+
+	for (p = name; p < name + len; p++)
+		if (!isalnum((unsigned char)*p) && *p != '-')
+			return (false);
+	return (true);
 }
 
 /* What browsers say of themselves, and no page can have them say. */
@@ -182,15 +213,27 @@ headers_has(const char *name, size_t len, const char *part)
 
 /*
  * Programs in a browser ask by these for a part of a page, or for its data: htmx,
- * Turbo, Next.js, Datastar, unpoly, Inertia and jQuery's PJAX. All that begin with X-
- * may do so, but for those below.
+ * Turbo, Next.js and Datastar. Parts of these names look like a claim.
  */
 static const char * const chooses[] = {
 	"A-IM:", "Api-Version:", "Content-Type:", "Datastar-", "HX-", "Next-", "Prefer:", "RSC:",
 	"Service-Worker-Navigation-Preload:", "Turbo-",
 };
 
-/* Parts of X- names: what proxies and phones add to every request. */
+/*
+ * Beginnings of names, and whole names: HTTP, browsers, crawlers and proxies say these in
+ * any request. By any other name a program may be told what to answer, or for whom.
+ */
+static const char * const common[] = {
+	"Accept-Charset:", "Alt-Used:", "Baggage:", "CDN-Loop:", "CF-Ray:", "CF-Worker:",
+	"Content-Length:", "Date:", "Device-Memory:", "DNT:", "Downlink:", "DPR:",
+	"Early-Data:", "ECT:", "Expect:", "Forwarded:", "From:", "HTTP2-Settings:", "If-",
+	"Keep-Alive:", "Max-Forwards:", "Newrelic:", "Origin:", "Proxy-", "Proxy:", "Purpose:",
+	"RTT:", "Save-Data:", "Sec-", "Service-Worker:", "Surrogate-Capability:", "TE:", "Trailer:",
+	"Transfer-Encoding:", "UA-", "Via:", "Viewport-Width:", "Warning:", "Width:",
+};
+
+/* Parts of names that proxies and phones add to every request. */
 static const char * const added[] = {
 	"amz-cf-id", "azure-ref", "b3", "bluecoat", "correlation", "client-data", "datadog",
 	"hops", "moz", "operamini", "purpose", "queue-start", "request-id", "request-start",
@@ -220,19 +263,30 @@ headers_of(const char * const *list, size_t n, const char *name, size_t len)
 #define HEADERS_OF(list, name, len)					\
 	headers_of(list, sizeof list / sizeof *list, name, len)
 
-/* By its beginning; by all of it where that ends with a colon. */
+/* By its beginning; by all of it, and the colon behind it, where that ends with a colon. */
 static bool
-headers_chooses(const char *name, size_t len)
+headers_in(const char * const *list, size_t n, const char *name, size_t len)
 {
 	size_t u;
 
-	for (u = 0; u < sizeof chooses / sizeof *chooses; u++)
-		if (headers_begins(name, len + 1, chooses[u]))
+	for (u = 0; u < n; u++)
+		if (headers_begins(name, len + 1, list[u]))
 			return (true);
-	return (headers_begins(name, len, "Accept-") &&
+	return (false);
+}
+
+#define HEADERS_IN(list, name, len)					\
+	headers_in(list, sizeof list / sizeof *list, name, len)
+
+static bool
+headers_chooses(const char *name, size_t len)
+{
+
+	return (HEADERS_IN(chooses, name, len) ||
+	    (headers_begins(name, len, "Accept-") &&
 	    !headers_begins(name, len, "Accept-Charset") &&
 	    !headers_begins(name, len, "Accept-Encoding") &&
-	    !headers_begins(name, len, "Accept-Language"));
+	    !headers_begins(name, len, "Accept-Language")));
 }
 
 /* Does it claim a scheme, host, client, path or user? The colon is behind the name. */
@@ -272,15 +326,16 @@ headers_variant(const char *name, size_t len, const char *value, const char *end
 {
 	size_t u;
 
-	if (len < 3)
-		return (false);
-	if (LETTER(name[0]) != LETTER('x') || name[1] != '-')
-		return (headers_chooses(name, len));
-	if (headers_begins(name, len, "X-Naproxy"))
-		return (false);
 	if (headers_begins(name, len + 1, "X-Requested-With:"))
 		/* A dot: Android's browsers say so which app has opened them. */
 		return (memchr(value, '.', (size_t)(end - value)) == NULL);
+	if (headers_known(name, len) != NULL || headers_browser(name, len) ||
+	    headers_begins(name, len, "X-Naproxy") || !headers_plain(name, len))
+		return (false);
+	if (headers_chooses(name, len))
+		return (true);
+	if (HEADERS_IN(common, name, len))
+		return (false);
 	for (u = 0; u < sizeof added / sizeof *added; u++)
 		if (headers_has(name, len, added[u]))
 			return (false);
@@ -318,31 +373,24 @@ headers_match(struct np_headers *h, const char *b, size_t len)
 {
 	const struct header *known;
 	const char *colon, *value;
-	bool found = false;
-	uint32_t left;
 	size_t name;
 
 	colon = memchr(b, ':', len);
 	if (colon == NULL)
 		return;
 	name = (size_t)(colon - b);
-	left = name < NAME_MOST ? header_of_len[name] : 0;
-	for (; left != 0; left &= left - 1) {
-		known = header + __builtin_ctz(left);
-		if (strncasecmp(b, known->name, name))
-			continue;
-		found = true;
+	known = headers_known(b, name);
+	if (known != NULL) {
 		value = colon + 1;
 		while (*value == ' ' || *value == '\t')
 			value++;
 		headers_take(h, known, value);
-	}
-	if (!found && headers_credential(b, name)) {
+	} else if (headers_credential(b, name)) {
 		h->credential = true;
 		if (!headers_claims(b, name))
 			h->own_credential = true;
 	}
-	if ((!found || name == sizeof "X-Requested-With" - 1) &&
+	if ((known == NULL || name == sizeof "X-Requested-With" - 1) &&
 	    headers_variant(b, name, colon + 1, b + len))
 		h->varies = true;
 }
@@ -378,21 +426,6 @@ np_headers_read(struct np_headers *h, const struct http *hp)
 	    (h->bytes > COPIED_MOST && headers_cookies(hp) > 1);
 }
 
-/*
- * CGI makes one variable of X_Forwarded_For and of X-Forwarded-For, and some
- * servers make an underscore of all that is no letter or digit.
- */
-static bool
-headers_name_plain(txt hd)
-{
-	const char *p;
-
-	for (p = hd.b; p < hd.e && *p != ':'; p++)
-		if (!isalnum((unsigned char)*p) && *p != '-')
-			return (false);
-	return (true);
-}
-
 /* `believed`: also those that claim a scheme, host, client, path or user. */
 void
 np_headers_plain(struct http *hp, bool believed)
@@ -403,9 +436,11 @@ np_headers_plain(struct http *hp, bool believed)
 
 	CHECK_OBJ_NOTNULL(hp, HTTP_MAGIC);
 	for (u = HTTP_HDR_FIRST; u < hp->nhd; u++) {
-		if (!headers_name_plain(hp->hd[u]))
+		len = (size_t)(hp->hd[u].e - hp->hd[u].b);
+		colon = memchr(hp->hd[u].b, ':', len);
+		if (!headers_plain(hp->hd[u].b,
+		    colon == NULL ? len : (size_t)(colon - hp->hd[u].b)))
 			continue;
-		colon = memchr(hp->hd[u].b, ':', (size_t)(hp->hd[u].e - hp->hd[u].b));
 		len = colon == NULL ? 0 : (size_t)(colon - hp->hd[u].b);
 		if (headers_begins(hp->hd[u].b, len, "X-Naproxy") ||
 		    (!believed && colon != NULL && headers_claims(hp->hd[u].b, len)))
@@ -491,7 +526,7 @@ np_headers_usual(const struct np_headers *h, const struct http *hp)
 
 	method = hp->hd[HTTP_HDR_METHOD].b;
 	url = hp->hd[HTTP_HDR_URL].b;
-	return (!h->special && !h->credential && !h->large &&
+	return (!h->special && !h->credential && !h->large && h->upgrade == NULL &&
 	    !headers_forwarded(h->forwarded_for) && !headers_events(h->accept) &&
 	    headers_host_tidy(h->host) && method != NULL &&
 	    (!strcmp(method, "GET") || !strcmp(method, "HEAD")) &&

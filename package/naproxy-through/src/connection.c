@@ -193,8 +193,8 @@ connection_used(struct connection *c, bool upload, uint64_t n)
 
 /*
  * The server takes no more: it has reset the connection, perhaps because it
- * answered before it read all of an upload, or the client's own goodbye. What it
- * said before that is still to be read.
+ * answered before it read all of an upload, or the client's own goodbye. Its
+ * response is still to be read.
  */
 static void
 client_unread(struct connection *c)
@@ -690,7 +690,7 @@ connection_event(struct watch *w)
 		}
 		break;
 	case JOINED:
-		/* Also after an error: what came before it is still there. */
+		/* Also after an error: bytes that came before it are still there. */
 		connection_pump(c);
 		break;
 	case ENDED:
