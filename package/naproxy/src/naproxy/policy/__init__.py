@@ -1,4 +1,4 @@
-"""Policies: who decides when a server may sleep.
+"""Policies decide when a server may sleep.
 
 A policy's module has `Settings`, the dataclass of its keys in [server.policy], and
 `make(settings, setup)`, which returns the policy.
@@ -24,7 +24,7 @@ POLICIES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a server's configuration tells every policy."""
+    """The parts of a server's configuration that every policy gets."""
 
     break_even_s: float
     """The gap whose saving pays for one sleep and wake, `Power.break_even_s`."""

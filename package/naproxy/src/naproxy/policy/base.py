@@ -1,4 +1,4 @@
-"""What a policy is: a plain object fed one event at a time.
+"""The contract of a policy: a plain object that gets one event at a time.
 
 The live controller, the log estimator and the tests use the same objects. A policy
 knows no clock and has no effects: times are arguments and never decrease.
@@ -16,7 +16,7 @@ from naproxy.core.state import Klass, State
 
 @dataclass(slots=True)
 class Request:
-    """One request that reached the proxy; not to be changed by who is given it.
+    """One request that reached the proxy; callees must not change it.
 
     Not `frozen`, which makes it seven times as slow to make: the estimator makes millions.
 
@@ -49,7 +49,7 @@ class Decision:
 class Policy(Protocol):
     """Decides when a server may sleep, and (rarely) when it should be woken ahead of need.
 
-    What knows nothing worth keeping over a restart inherits that.
+    A policy without a state worth keeping over a restart inherits `dump` and `load`.
     """
 
     name: str
@@ -62,9 +62,9 @@ class Policy(Protocol):
         return request.needs_server and not request.klass.robot
 
     def forget(self, since_s: float) -> None:
-        """Be patient no longer for who asked, or was woken for, after `since_s`.
+        """Stop waiting for the clients that asked, or woke the server, after `since_s`.
 
-        They are over their share. What was learned from them stays.
+        They are over their share. The lessons from their requests stay.
         """
 
     def observed(self, t_s: float, state: State) -> None:
@@ -85,5 +85,5 @@ class Policy(Protocol):
         return {}
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave; what does not fit is ignored."""
+        """Restore the result of `dump`; ignore values that do not fit."""
         return

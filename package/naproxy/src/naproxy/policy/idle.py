@@ -1,4 +1,4 @@
-"""What policies with a fixed idle time share: since when nobody has needed the server."""
+"""The common part of policies with a fixed idle time: the time since the last need."""
 
 from __future__ import annotations
 

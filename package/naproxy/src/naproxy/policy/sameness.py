@@ -1,10 +1,11 @@
-"""What of a page must be the same for every visitor: pure.
+"""The parts of a page that must be the same for every visitor: pure.
 
-Two answers for strangers are compared by a digest of the page without what changes for everybody
-with each request: nonces of its Content-Security-Policy, and reports of how long it took to make.
-A page with a form's token is never the same: a token belongs to one visit, or expires.
+Two answers for strangers are compared by a digest of the page. The digest leaves out parts that
+change with each request for everybody: nonces of its Content-Security-Policy, and times that it
+took to generate. A page with a form's token is never the same: a token belongs to one visit, or
+expires.
 
-What comes in was written by a stranger, so every doubt is a reason against the page.
+A stranger wrote the input, so every doubt is a reason against the page.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Answer:
     headers: Sequence[tuple[str, str]]
     body: bytes = b""
     whole: bool = True
-    """False: it was longer than what is read."""
+    """False: it was longer than the part that is read."""
 
     def said(self, name: str) -> str:
         """Return a header's values as one, or nothing."""
@@ -74,7 +75,7 @@ class Answer:
 
 
 class Copy(NamedTuple):
-    """What is kept of an answer. `why_not` is empty where everybody may get it."""
+    """The stored facts of an answer. `why_not` is empty if everybody may get it."""
 
     digest: str
     why_not: str = ""
@@ -119,7 +120,7 @@ def _why_not(answer: Answer) -> str:
 
 
 def _words(answer: Answer) -> set[str]:
-    """Return the names of what the headers for caches say."""
+    """Return the names of the directives in the headers for caches."""
     said = f"{answer.said('cdn-cache-control')},{answer.said('cache-control')}".lower()
     return {part.partition("=")[0].strip() for part in said.split(",")} - {""}
 

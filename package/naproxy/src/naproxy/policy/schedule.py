@@ -1,4 +1,4 @@
-"""Awake in office hours, asleep otherwise: what a timer does."""
+"""Awake in office hours, asleep otherwise, like a timer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Settings:
 class Schedule(IdlePolicy):
     """Awake in office hours, woken a wake time before they begin; asleep otherwise.
 
-    Who needs the server at other times wakes it for as long as it takes.
+    At other times a request wakes the server for as long as the request takes.
     """
 
     name = "schedule"

@@ -1,23 +1,23 @@
 """The stream is the teacher: imagined servers try every rule on the live stream.
 
 Each *candidate* is an imagined server that falls asleep after its own idle time, takes the real
-time to fall asleep and to wake, and sees the real requests. What it would have saved and whom
-it would have delayed is counted exactly, because requests are seen while the real server sleeps,
-too. Every hour the real server takes the rule of the candidate that saved most among those that
-delayed no larger a share than may be spent; it sleeps when that rule says so *and* the running
-budget holds. Nothing is trained, nothing is tuned to a site: a candidate's record decays with a
-week. The first day is for learning: a plain timeout until a candidate has shown better, and no
-budget; the promise holds from the second day on.
+time to fall asleep and to wake, and sees the real requests. Its savings and delays are counted
+exactly, because requests are seen while the real server sleeps, too. Every hour the real server
+takes the rule of the candidate that saved most among those that delayed no larger a share than may
+be spent; it sleeps when that rule says so *and* the running budget holds. Nothing is trained,
+nothing is tuned to a site: a candidate's record decays with a week. The first day is for learning:
+a plain timeout until a candidate has shown better, and no budget; the promise holds from the second
+day on.
 
 Candidates come in classes (`Kind`) that differ in two things.
 
 - Rhythm: idle times are scaled by how busy this hour of the week usually is, to the power of
   `exponent`. In quiet hours such a candidate sleeps sooner, in busy ones later. With exponent 0
   its idle time is a plain timeout.
-- Presence: being idle means that nobody asked for anything, even from the cache, and the first
-  to ask, though served by the cache, wakes the server for what they will want next.
+- Presence: being idle means that no request came at all, even for the cache. The first request,
+  though served by the cache, wakes the server for the requests that will follow.
 
-docs/deciding.md says what was tried, what helped and by how much.
+docs/deciding.md has the variants that were tried, with their gains.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PERSON, _API = Klass.PERSON, Klass.API
 
 
 class Kind(NamedTuple):
-    """What a class of candidates has in common."""
+    """The common properties of a class of candidates."""
 
     exponent: float
     presence: bool
@@ -275,7 +275,7 @@ class ShadowPolicy(Policy):
         self._delays_today = self._cycles_today = 0
 
     def request(self, request: Request) -> None:
-        """Learn of one request; robots' count for nothing."""
+        """Learn of one request; robots' requests do not count."""
         klass = request.klass
         if klass is not _PERSON and klass is not _API:
             return
@@ -340,7 +340,7 @@ class ShadowPolicy(Policy):
         self._budget = min(self._budget, _SAVED_UP_WEEKS * allowance)
         assert self._begun_s is not None
         if not self._lapsed and now_s + _HOUR_S > self._begun_s + _DAY_S:
-            # From the second day on the promise holds by itself, whatever the first one left.
+            # From the second day on the promise holds, regardless of the first day's delays.
             self._lapsed = True
             self._budget = 0.0
         if self._local // 24 > self._day:
@@ -357,10 +357,10 @@ class ShadowPolicy(Policy):
             candidates.begin_hour((self._hour + 1) * _HOUR_S, self._rhythm.share)
 
     def _choose(self) -> None:
-        """Take the best rule whose share of delays is what may be spent from now on.
+        """Take the best rule whose share of delays may be spent from now on.
 
-        That is the promised one, and over the next week what the budget has more, or less, than
-        it should have in store against bad luck: about one standard deviation of a week's delays.
+        That is the promised share, plus the budget's surplus over the next week. The budget keeps
+        about one standard deviation of a week's delays in store against bad luck.
         """
         most = share = _MOST_SPENT * self._fraction
         if self._lapsed:
@@ -479,7 +479,7 @@ class ShadowPolicy(Policy):
         }
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave; what does not fit is ignored."""
+        """Restore the result of `dump`; ignore values that do not fit."""
         fresh = self.dump()
         try:
             self._take_back(saved)

@@ -54,7 +54,7 @@ class _Hour:
 class Thesis(Policy):
     """Sleep when the gap expected is worth it and the delays so far leave room for more.
 
-    Robots' requests count for nothing. Only requests that needed the server (misses
+    Robots' requests do not count. Only requests that needed the server (misses
     and uncacheable ones) make gaps; all of people's requests count for the budget.
     """
 
@@ -180,7 +180,7 @@ class Thesis(Policy):
         }
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take back what `dump` gave; what does not fit is ignored."""
+        """Restore the result of `dump`; ignore values that do not fit."""
         try:
             window = [float(t) for t in saved["window_s"]]
             hours = [_Hour(int(n), int(t), int(d)) for n, t, d in saved["hours"]]

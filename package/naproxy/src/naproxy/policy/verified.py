@@ -2,16 +2,15 @@
 
 A page is *verified* once it was the same for two strangers, and an hour later still: so pages that
 change by the hour never get there. It then stays verified as long as each check finds it the same.
-A check is two answers of the server, asked for as two visitors who have nothing in common.
+A check is two answers of the server to two visitors with nothing in common.
 
-A sleeping server cannot be edited. So a page that the server gives otherwise right after a wake
-than before the sleep has changed by itself: visitors got an old one meanwhile. It is *caught*:
-never answered asleep again, and neither are the pages of its pattern after two such cases. It was
-edited if it says so (Last-Modified, before the sleep or after the wake). If a person sent
-something that changes a server (a POST) in between, that may be the cause: a page is forgiven
-once. Edited and forgiven pages begin their hour again.
+A sleeping server cannot be edited. So if a page differs right after a wake from before the sleep,
+it has changed by itself, and visitors got an old one meanwhile. It is *caught*: never answered
+asleep again, and neither are the pages of its pattern after two such cases. Last-Modified shows an
+edited page (before the sleep or after the wake). A person's POST in between may be the cause: a
+page is forgiven once. Edited and forgiven pages begin their hour again.
 
-Who can make the box check an address: people only, from two networks or in three different hours.
+Only people can make the box check an address, from two networks or in three different hours.
 An address with a query is never a page. One network has at most half of the candidates. When the
 table of verified pages is full, the one with the fewest networks gives way.
 
@@ -20,11 +19,11 @@ How to feed it:
     stored(...)    whenever the cache stored an answer
     loaded(...)    for each page that a person loads
     answered(...)  for each answer from the cache while the server sleeps
-    due(t_s)       what to check while the server is awake, the most urgent first
+    due(t_s)       pages to check while the server is awake, the most urgent first
     checked(...)   with the two copies
-    copied(...)    just before a sleep: what visitors will get
+    copied(...)    just before a sleep: the copies that visitors will get
     slept, woke    when the server falls asleep, and when it is found to wake
-    compare()      what to compare after a wake, what was answered first
+    compare()      pages to compare after a wake, the answered ones first
     compared(...)  with the two copies
     table()        the addresses to answer, as hashes
 
@@ -50,9 +49,9 @@ AGAIN_S: Final = 600.0
 """A page whose two answers differed, or that gave none, is checked again after so long."""
 RECHECK_S: Final = 6 * 3600.0
 EXCLUDED_S: Final = 86400.0
-"""What a page's headers say against it may change: it is looked at again after so long."""
+"""A page's headers may change: an excluded page is tried again after this time."""
 CANDIDATES: Final = 1024
-"""Addresses that are remembered: what the cache stored last, and what people loaded last."""
+"""Remembered addresses: those that the cache stored last, and those that people loaded last."""
 ENTRIES: Final = 1024
 """Pages that are checked, verified or excluded."""
 CAUGHT: Final = 256
@@ -63,7 +62,7 @@ WHY: Final = (
     *("changed", "differs", "pattern", "query", "token", "personal", "varies", "forbidden"),
     *("status", "not_page", "large"),
 )
-"""Why a page is excluded: what was seen of it here, or `sameness` says of it."""
+"""Reasons to exclude a page: observations here, or the verdict of `sameness`."""
 SAMPLE: Final = 10
 """So many pages that nobody got in a sleep are compared after it, too."""
 LISTED: Final = 20
@@ -80,7 +79,7 @@ NEW, SETTLING, GOOD, EXCLUDED = "new", "settling", "verified", "excluded"
 
 
 class Key(NamedTuple):
-    """One page: the hash of its host and URL, as in events, and whether it is asked by HTTPS."""
+    """One page: the hash of its host and URL, as in events, and whether it is over HTTPS."""
 
     path: int
     https: bool
@@ -95,7 +94,7 @@ class Address(NamedTuple):
 
 @dataclass(slots=True)
 class _Asked:
-    """Who loaded an address: hashes of networks are never for a disk."""
+    """The networks that loaded an address, as hashes, which must never reach a disk."""
 
     first: int
     networks: set[int] = field(default_factory=set)
@@ -119,7 +118,7 @@ class _Entry:
     known_networks: int = 0
     """Their number before a restart."""
     copy: Copy | None = None
-    """What visitors get in this sleep, or got in the last one until it is compared."""
+    """The copy that visitors get in this sleep, or got in the last one until it is compared."""
     answered: int = 0
     """So often in this sleep."""
 
@@ -145,7 +144,7 @@ class Counts:
 def patterns(url: str) -> set[str]:
     """Return the patterns of an address: others of its folder, and those with other numbers.
 
-    What is at the top of a website has nothing else in common.
+    Addresses at the top of a website have nothing else in common.
     """
     folder, _, last = re.sub("[0-9]+", "#", url.partition("?")[0].rstrip("/")).rpartition("/")
     found = {f"{folder}/*"} if folder else set()
@@ -250,7 +249,7 @@ class Verified:
     # ---------------------------------------------------------------- checks while awake
 
     def due(self, t_s: float) -> list[tuple[Key, Address]]:
-        """Return what to check now: what settles first, then what most networks want."""
+        """Return the pages to check now: those that settle first, then the most wanted."""
         order = {SETTLING: 0, NEW: 1, GOOD: 2, EXCLUDED: 3}
         ready = [
             (order[entry.state], -entry.wanted, entry.next_s, key, entry.address)
@@ -316,21 +315,20 @@ class Verified:
         return {key for key in good if key.path in bad}
 
     def table(self) -> list[int]:
-        """Return the hashes of what may be answered, in order."""
+        """Return the hashes of pages that may be answered, in order."""
         return sorted({key.path for key in self.answerable()})
 
     def copied_table(self, warmed: Iterable[Key]) -> list[int]:
-        """Return the hashes of what may be answered in the coming sleep, in order.
+        """Return the hashes of pages that may be answered in the coming sleep, in order.
 
-        `warmed`: all that was fetched for it. A variant that was not verified keeps the others
-        from being answered.
+        `warmed`: all responses fetched for it. An unverified variant excludes the others.
         """
         good = {key for key in self.answerable() if self._entries[key].copy is not None}
         bad = {key.path for key in warmed if key not in good}
         return sorted({key.path for key in good if key.path not in bad})
 
     def begin_copies(self, t_s: float) -> None:
-        """What follows is copied for a coming sleep; what was not compared is withdrawn."""
+        """Begin copying for a coming sleep; withdraw pages that were not compared."""
         self._copied_s = t_s
         for entry in self._entries.values():
             if entry.copy is not None:
@@ -357,9 +355,9 @@ class Verified:
         self._woke_s = t_s
 
     def compare(self) -> list[tuple[Key, Address]]:
-        """Return what to compare after a wake: what was answered, most often first, and a few more.
+        """Return the pages to compare after a wake: the most often answered first, and a few more.
 
-        A sleep that is called off again and again must not have all pages asked for each time.
+        A sleep that is cancelled again and again must not fetch all pages each time.
         """
         copied = sorted(
             (-entry.answered, key, entry.address)
@@ -460,7 +458,7 @@ class Verified:
         }
 
     def load(self, saved: Any, t_s: float) -> None:
-        """Take back what `dump` gave; what does not fit is ignored."""
+        """Restore the result of `dump`; ignore values that do not fit."""
         if not isinstance(saved, Mapping):
             return
         for row in _rows(saved.get("caught"), CAUGHT):

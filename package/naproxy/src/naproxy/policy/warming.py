@@ -1,16 +1,15 @@
-"""What to fetch before a server sleeps, so that fewer requests wake it.
+"""Addresses to fetch before a server sleeps, so that fewer requests wake it.
 
-What is valid in the cache the moment a server falls asleep stays valid until it wakes, where the
-office or the kind of file allows that (*held*). So it pays to revalidate a few things between the
-decision to sleep and the command. Which: those whose visits would have ended the sleep.
+A response that is valid when a server falls asleep stays valid until it wakes, if the office or the
+kind of file allows that (*held*). So it pays to revalidate some between the decision to sleep and
+the command: those whose visits would have ended the sleep.
 
-A *visit* is what one client asks for without a pause of `VISIT_S`. It can go by without waking the
-server if all it asks for is held and valid; each such visit is a credit, shared among what it asked
-for, so a page brings what it embeds along. A visit that asks for anything else wakes the server
-whatever is fetched. So the probability that an address would end the coming sleep is its credit
-over all visits that would end one: those that need the server anyway, and the credits of all that
-is not valid, those planned so far not among them. These decay over two weeks, and are taken for
-this part of the week as far as that is known.
+A *visit* is a client's requests without a pause of `VISIT_S`. It wakes no server if all its
+addresses are held and valid. Each such visit is a credit, shared among its addresses, so a page
+brings its embedded files along. A visit with any other address wakes the server in any case. So the
+probability that an address would end the coming sleep is its credit over all visits that would end
+one: those that need the server anyway, and the credits of all addresses that are neither valid nor
+planned so far. These decay over two weeks, and are those of this part of the week where known.
 
     gain = that probability x (joules of one switch, and of being awake from the wake on until
                                asleep again, + the price of a person's wait)
@@ -21,8 +20,8 @@ How long a server stays awake for one visit is learned, too: the shortest quarte
 How to feed it (the live controller and the simulation do the same):
 
     stored(...)   whenever a cacheable answer was stored, or validated with a 304
-    asked(...)    for each request of people and programs, whether the cache answered or not; of
-                  robots only what they wake a server for if the cache has none (robots.txt)
+    asked(...)    for each request of people and programs, whether the cache answered or not; for
+                  robots only addresses for which they wake a server (robots.txt)
     expect(...)   once for each address that robots and browsers ask for by themselves
     slept(t_s)    when the command to sleep is given, after the warming
     woke(t_s)     when the server is found to wake, or to be awake
@@ -53,15 +52,15 @@ _PARTS: Final = 8  # of the week: quarters of working days, quarters of the othe
 _DAY_S: Final = 86400.0
 _PRIOR: Final = 8.0  # visits by which a part of the week is believed as much as the whole week
 _AWAKE_WEIGHT: Final = 0.25
-"""What a visit counts that found the server awake: it says less about who comes when it sleeps."""
+"""Weight of a visit that found the server awake: it says less about visits during a sleep."""
 _EXPECTED: Final = 1.0  # visits that an address counts for which robots and browsers always ask
 _LEAST: Final = 0.01  # visits: below it nothing is known
 _RESCALE: Final = 1e9
-_LARGEST: Final = 1e15  # of what a dump may claim
+_LARGEST: Final = 1e15  # value that a dump may claim
 
 
 class Costs(NamedTuple):
-    """What the planner weighs."""
+    """The weights of the planner."""
 
     switch_j: float  # core.energy.Power.switch_j
     saved_w: float  # awake less asleep
@@ -77,7 +76,7 @@ class Bounds(NamedTuple):
     longest_s: float = 10.0
     most_bytes: int = 32 << 20
     most: int = 500
-    fresh_s: float = 43200.0  # what is fresh for a night's length need not be asked after
+    fresh_s: float = 43200.0  # responses fresh for a whole night need no revalidation
     least_gain: float = 1.0  # times the cost
 
 
@@ -95,8 +94,8 @@ class Fetch(NamedTuple):
 def wait_j(sleep_saves_j: float, spent: float, allowed: float) -> float:
     """Return the price of one wait, in joules.
 
-    The promise allows a number of waits, and each buys a sleep. So a wait that is avoided is worth
-    what a sleep saves, as far as the allowance is what limits sleeping: `spent` over `allowed`.
+    The promise allows a number of waits, and each buys a sleep. So an avoided wait is worth the
+    saving of a sleep, as far as the allowance limits sleeping: `spent` over `allowed`.
     """
     if allowed <= 0:
         return max(0.0, sleep_saves_j)
@@ -104,7 +103,7 @@ def wait_j(sleep_saves_j: float, spent: float, allowed: float) -> float:
 
 
 class _Entry:
-    """What is known of one address."""
+    """The facts about one address."""
 
     __slots__ = (
         *("bytes", "changes", "credit", "fresh_s", "held", "stored_s", "took_s", "ttl_s", "used_s"),
@@ -136,7 +135,7 @@ class _Visit:
 
 @dataclass(slots=True)
 class Gained:
-    """What warming has cost and brought since `since_s`, the first sleep."""
+    """Cost and gain of warming since `since_s`, the first sleep."""
 
     fetches: int = 0
     bytes: int = 0
@@ -146,14 +145,14 @@ class Gained:
 
 
 class Warming:
-    """What one server's cache should have before it sleeps."""
+    """Plans the content of one server's cache before a sleep."""
 
     def __init__(self) -> None:
         self.gained = Gained()
         self._entries: dict[int, _Entry] = {}
         self._visits: OrderedDict[int, _Visit] = OrderedDict()
         self._unavoidable = [0.0] * _PARTS
-        # Instead of letting everything decay, what is new counts more and more.
+        # Instead of a decay of all old values, new ones count more and more.
         self._epoch_s: float | None = None
         self._slept_s = math.inf  # inf: awake
         self._woke_s: float | None = None
@@ -228,7 +227,7 @@ class Warming:
     ) -> None:
         """`client` asked for an address, `asleep`: while the server did not run.
 
-        Not `cacheable`: the cache could not have answered it, whatever it has (a POST, a login).
+        Not `cacheable`: no cache could have answered it (a POST, a login).
         """
         self._close(t_s)
         entry = self._entries.get(path)
@@ -259,7 +258,7 @@ class Warming:
             self._woke_s = None
 
     def woke(self, t_s: float) -> None:
-        """The server begins to wake, or is awake; whoever is here has woken it, or may have."""
+        """The server begins to wake, or is awake; the present visitors may have woken it."""
         if self._slept_s == math.inf and self._woke_s is not None:
             return
         self._close(t_s)
@@ -339,7 +338,7 @@ class Warming:
             whole = sum(entry.credit)
             visits += whole
             stale = entry.stored_s + entry.ttl_s <= t_s + fresh_s
-            # What is good for less than a second would not be valid when the command is given.
+            # A response valid for less than a second would expire before the command.
             if entry.held and stale and not 0 < entry.ttl_s < 1.0 and whole > _LEAST * now:
                 credits.append((path, entry.credit[part], whole))
         prior = _PRIOR * now / max(visits, _LEAST * now)
@@ -382,7 +381,7 @@ class Warming:
                 entry.credit = [0.0] * _PARTS
             entry.credit[part] += weight / len(kept)
         unwoken = visit.begun_s >= self._slept_s and not visit.woke
-        # Had it woken the server, who came soon after would have found it awake.
+        # Had it woken the server, visitors soon after would have found it awake.
         alone = visit.begun_s - self._avoided_s > self.again_s
         if (
             unwoken
@@ -456,9 +455,9 @@ class Warming:
         }
 
     def load(self, saved: Any, t_s: float) -> None:
-        """Take back what `dump` gave, as of `t_s`; what does not fit is ignored.
+        """Restore the result of `dump`, as of `t_s`; ignore values that do not fit.
 
-        Nothing of it counts as being in the cache: tell by `stored` what is.
+        None of it counts as cached: `stored` reports the cache's content.
         """
         if not isinstance(saved, Mapping):
             return

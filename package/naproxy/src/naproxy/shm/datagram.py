@@ -1,4 +1,4 @@
-"""Datagrams of the VMOD: who asks for a server to be woken, who was refused; and their socket.
+"""Datagrams of the VMOD, about clients that want a wake or were refused; and their socket.
 
 docs/architecture.md has their form.
 """
@@ -28,7 +28,7 @@ _REQUIRED: Final = {_WAKE: ("server", "reason"), _REFUSED: _KEYS[_REFUSED]}
 
 
 def parse(data: bytes) -> tuple[str, WakeRequest | Refusal]:
-    """Return the server's id and who asks; ValueError says what is wrong with the datagram."""
+    """Return the server's id and the asking client; ValueError names the datagram's fault."""
     if len(data) > MAX_BYTES:
         raise ValueError("is too long")
     text = data.decode()  # UnicodeDecodeError is a ValueError
@@ -68,7 +68,7 @@ class WakeSocket:
     """Hears who asks; `bad` counts the datagrams that make no sense."""
 
     def __init__(self, path: Path, group: str, wake: Told) -> None:
-        """`wake` is told of the server's id and who asks; KeyError if there is no such server."""
+        """`wake` gets the server's id and the client; KeyError if there is no such server."""
         self._path = path
         self._group = group
         self._wake = wake

@@ -73,7 +73,7 @@ class Events:
         group: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Map `run_dir`/events, made anew where it is missing or malformed."""
+        """Map `run_dir`/events; create it if it is missing or malformed."""
         self._ring = Ring(
             run_dir / "events", EVENTS_MAGIC, EVENTS, _RECORD, group=group, clock=clock
         )

@@ -1,4 +1,4 @@
-"""The page shared with the VMOD, mapped; what is in it is `naproxy.core.page_h`.
+"""The page shared with the VMOD, mapped; `naproxy.core.page_h` declares its content.
 
 The rules are those of `naproxy_page.h`: the controller writes the words marked [C], never those
 marked [V].
@@ -132,10 +132,10 @@ def map_file(
 ) -> mmap.mmap:
     """Map the file at `path`, which starts with `head` and has `size` bytes.
 
-    A file that fits and in which `nonsense` finds none is kept, with what it counted. One
-    that does not is set aside as `NAME.bad`, and that is said. A new one appears by
-    rename, so nobody sees half a file. There is no fsync: the directory is on a tmpfs, and after
-    a crash of the machine a page without counters is right.
+    A file that fits and in which `nonsense` finds no fault is kept with its counters. Any other is
+    set aside as `NAME.bad` and logged. A new one appears by rename, so no reader sees half a
+    file. There is no fsync: the directory is on a tmpfs, and after a crash of the machine a page
+    without counters is right.
     """
     wrong = _what_is_wrong(path, size, head, nonsense)
     if wrong:
@@ -158,7 +158,7 @@ def map_file(
 
 
 def give_to_group(path: Path, group: str) -> None:
-    """Let `group` use `path`; a group that is not there is said, and is no reason to stop."""
+    """Let `group` use `path`; a missing group is logged and does not stop the controller."""
     try:
         shutil.chown(path, group=group)
     except (LookupError, PermissionError) as error:
@@ -195,10 +195,10 @@ class Page:
     """The page, mapped for writing by the controller.
 
     Order of stores (other processors may see them in another order): the futex system
-    call is a full memory barrier before it looks for waiters, by its contract with
-    whoever waits. So the barrier of the seqlock is a wake on a word nobody waits on:
-    under 1 us, where membarrier's global form waits for an RCU grace period, 10 ms and
-    more, and its expedited forms need the readers to register.
+    call is a full memory barrier before it looks for waiters, by its contract with the
+    waiters. So the barrier of the seqlock is a wake on a word without waiters: under 1 us.
+    membarrier's global form waits for an RCU grace period, 10 ms and more, and its expedited
+    forms need the readers to register.
 
     A 32 bit machine stores a 64 bit word in two halves. The controller stores the high
     half first, so for some nanoseconds every 71 minutes a reader sees a time 71 minutes
@@ -206,7 +206,7 @@ class Page:
     """
 
     def __init__(self, run_dir: Path, group: str = "") -> None:
-        """Map `run_dir`/page, made anew where it is missing or malformed."""
+        """Map `run_dir`/page; create it if it is missing or malformed."""
         self.path = run_dir / "page"
         head = struct.pack("=III", PAGE_MAGIC, PAGE_VERSION, PAGE_SIZE)
         self._map = map_file(self.path, PAGE_SIZE, head, group=group, nonsense=_nonsense)
@@ -277,7 +277,7 @@ class Page:
     @contextmanager
     def _locked(self, target: Any, field: str) -> Iterator[None]:
         word = ctypes.addressof(target) + getattr(type(target), field).offset
-        # Odd already: a controller died while it wrote. What it left is written over now.
+        # Odd already: a controller died while it wrote. Its half-written record is overwritten.
         setattr(target, field, getattr(target, field) | 1)
         self._wake(word)
         try:
@@ -295,7 +295,7 @@ class Page:
                 layout.verified[index][:] = row
 
     def clear(self, index: int) -> None:
-        """Give up a server's slot. Its counters start at nothing for whoever comes next."""
+        """Free a server's slot. Its counters start at 0 for the next server."""
         with self.configure(index) as server:
             server.id = b""
         self.verify(index, ())
@@ -306,7 +306,7 @@ class Page:
         ctypes.memset(ctypes.addressof(server) + counters, 0, end - counters)
 
     def clear_service(self, index: int) -> None:
-        """Give up a service's place. Its counters start at nothing for whoever comes next."""
+        """Free a service's place. Its counters start at 0 for the next service."""
         with self.serving(index) as service:
             service.listen = Listen.NONE
             service.id = b""
@@ -316,11 +316,11 @@ class Page:
     def configuration(self) -> bytes:
         """Return a page with this one's configuration and nothing else.
 
-        No heartbeat, states, gauges or counters: with it Varnish knows the servers, all of
-        them available, until a controller runs. Nor whose share is used up: it is kept on a
-        disk, and an address' hash is as good as the address; nor what an issuer of
-        certificates asks for, which is over by then; nor which pages are verified, which only a
-        controller that goes on checking may say.
+        It has no heartbeat, states, gauges or counters: until a controller runs, Varnish knows the
+        servers and takes all of them for available. Used-up shares are left out, because the page
+        is kept on a disk and an address' hash is as good as the address. So are the challenges of
+        an issuer of certificates, which are over by then, and the verified pages, for which a
+        controller must go on checking.
         """
         layout = Layout.from_buffer_copy(self._map)
         layout.heartbeat_us = layout.controller_pid = 0

@@ -1,4 +1,4 @@
-"""Reads a ring of records that the VMOD writes: what both have in common."""
+"""Reads a ring of records that the VMOD writes: the common part of both rings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Ring:
         group: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Map the file at `path`, made anew where it is missing or malformed.
+        """Map the file at `path`; create it if it is missing or malformed.
 
         A record begins with its number, see `struct naproxy_event`.
         """

@@ -1,4 +1,4 @@
-"""Reads the ring of what the cache keeps: for each answer that it took, how to ask for it again."""
+"""Reads the ring of cached responses: for each one, the request that fetches it again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Stored:
 
     @property
     def https(self) -> bool:
-        """Is it for those who come by HTTPS?"""
+        """Whether it is for clients over HTTPS."""
         return bool(self.flags & page_h.S_HTTPS)
 
     @property
@@ -61,7 +61,7 @@ class Stores:
     """The ring, from the oldest record it still has."""
 
     def __init__(self, run_dir: Path, group: str = "") -> None:
-        """Map `run_dir`/stored, made anew where it is missing or malformed."""
+        """Map `run_dir`/stored; create it if it is missing or malformed."""
         self._ring = Ring(run_dir / "stored", STORES_MAGIC, STORES, _RECORD, group=group)
 
     def read(self) -> Iterator[Stored]:
