@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 from naproxy.core.energy import Power
 from naproxy.core.state import State
@@ -26,10 +26,16 @@ class BoxSimulation(Simulation):
         box: BoxModel,
         power: Power,
         fraction: float,
-        **times: Any,
+        *,
+        wake_s: float,
+        sleep_s: float,
+        delta_s: float = 1.0,
+        closed: bool = False,
     ) -> None:
         """`fraction` is the promise's; the rest as `Simulation` has it."""
-        super().__init__(policy, box.bound, **times)
+        super().__init__(
+            policy, box.bound, wake_s=wake_s, sleep_s=sleep_s, delta_s=delta_s, closed=closed
+        )
         self._box = box
         self._power = power
         self._fraction = fraction
