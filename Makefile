@@ -328,7 +328,7 @@ BENCHES := proxy wake tls edge policy cache transfer engines people estimate met
 bench: $(BENCHES:%=bench-%) ## all benchmarks, results in build/bench/; bench-proxy and the like: docs/performance.md
 bench-%: build
 	@mkdir -p $(BUILD)/bench
-	$(AS_ROOT) $(PYTHON) -m tests.bench.$* $(BUILD)/bench/$*.json
+	$(AS_ROOT) $(FIRST_ON_PATH) $(PYTHON) -m tests.bench.$* $(BUILD)/bench/$*.json
 
 $(BUILD)/lighthouse/.ready: $(wildcard tests/bench/lighthouse/*.json) | .venv/.ready
 	@echo "Installing Lighthouse in $(@D)"
@@ -349,7 +349,7 @@ $(COMPILED)/.ready: $(shell git ls-files 'package/naproxy/src/naproxy/*.py') tes
 	@cd $(@D) && $(CURDIR)/.venv/bin/mypyc $(SIMULATOR:%=naproxy/%.py) >mypyc.log 2>&1 || { cat mypyc.log; exit 1; }
 	@touch $@
 bench-pays: $(COMPILED)/.ready
-bench-pays: export PYTHONPATH := $(CURDIR)/$(COMPILED)
+bench-pays: FIRST_ON_PATH = env PYTHONPATH=$(COMPILED)
 
 # Others' programs, of the versions that docs/audit/ is by. Without Go there is no h2spec.
 AUDIT := $(BUILD)/audit
