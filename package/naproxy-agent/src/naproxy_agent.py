@@ -1,8 +1,8 @@
 """The agent on the office's server: puts it to sleep for the box, or says why not.
 
-Answers signed datagrams (docs/agent.md), or with `--once` the one request of a login over ssh.
-What the server is busy with is read afresh for each request; what follows from that is decided by
-pure functions. One process, one thread: while it puts the server to sleep, it does nothing else.
+Answers signed datagrams (docs/agent.md), or with `--once` the one request of a login over ssh. It
+reads the server afresh for each request; pure functions decide what follows. One process, one
+thread: while it puts the server to sleep, it does nothing else.
 
 Standard library of Python 3.9 or later, on Linux.
 """
@@ -666,7 +666,7 @@ def read_jobs(run: Run, root: Path, now_s: float) -> list[jobs.Job]:
 
 
 def job_lines(run: Run, root: Path, now_s: float) -> list[str]:
-    """Return what tells of that, as `jobs.parse` reads it; OSError, SubprocessError."""
+    """Return the lines of them, as `jobs.parse` reads them; OSError, SubprocessError."""
     lines = [jobs.FIRST_LINE, f"now {int(now_s)}"]
     if (root / "usr/sbin/anacron").exists():
         lines.append("anacron")
@@ -1131,7 +1131,7 @@ def set_alarm(alarm_s: int) -> str:
 # --------------------------------------------------------------------- one login over ssh
 
 ONCE: Final = "naproxy-sleep"
-"""What the box says over ssh, and the command that its key runs here."""
+"""The first word over ssh, and the command that the box's key runs here."""
 REFUSES: Final = "naproxy-refuses"
 """Before the reasons, one a line, which `END` ends: a login may print other lines around them."""
 END: Final = "naproxy-end"
@@ -1158,7 +1158,7 @@ class Asked:
 
 
 def parse_asked(text: str) -> Asked:
-    """Read what the box asks for; ValueError for all else. No words are the order."""
+    """Read one of the box's requests; ValueError for all else. No words are the order."""
     found = _ASKED.fullmatch(text or ONCE)
     if not found:
         raise ValueError(f"not understood: {text[:100]!r}")
@@ -1175,7 +1175,7 @@ def _ports(words: str | None, protocol: str) -> list[int]:
 
 
 def once(config: Config, state: str, client: str, asked: Asked, user: str) -> int:
-    """Do what one login asks for, and print the answer. Exit 1: no, with the reasons."""
+    """Carry out one request, and print the answer. Exit 1: no, with the reasons."""
     command = config.commands.get(state) or ("systemctl", _VERBS[state])
     config = replace(config, commands={state: command})
     box = config.box | ({plain_address(client)} if client else set())
@@ -1203,7 +1203,7 @@ def once(config: Config, state: str, client: str, asked: Asked, user: str) -> in
 
 
 def _told_once() -> list[str]:
-    """Return what this server is going to do by itself, and its ports."""
+    """Return the lines that tell of its jobs and ports."""
     first, *rest = job_lines(run, Path("/"), time.time())
     zone = os.path.realpath("/etc/localtime").rpartition("/zoneinfo/")[2]
     listens = " ".join(["listens", *_short(read_listening(run, Path("/")))])
@@ -1220,7 +1220,7 @@ def _one_line(words: str) -> str:
 
 
 def serve_once(config: Config, state: str) -> int:
-    """Answer the login whose two lines are on standard input: the client, and what it asks for.
+    """Answer the login whose two lines are on standard input: the client, and its request.
 
     ssh's forced command gives them to sudo, which runs this (docs/server.md).
     """

@@ -28,7 +28,11 @@ CONFIG: dict[str, Any] = {
     "box": {"interface": "eth0"},
     "server": [
         {"id": "web", "interface": "", "sleep": {"driver": "none"}},
-        {"id": "shop", "interface": "eth1", "sleep": {"driver": "ssh", "state": "ram"}},
+        {
+            "id": "shop",
+            "interface": "eth1",
+            "sleep": {"driver": "ssh", "state": "ram", "command": "naproxy-sleep"},
+        },
     ],
     "meter": [{"id": "a", "of": "web"}, {"id": "b", "of": "shop"}, {"id": "meter", "of": "web"}],
 }
@@ -104,6 +108,17 @@ def test_only_another_way_to_sleep_replaces_the_old_ones_keys() -> None:
     changes = setting_up.sleep(CONFIG, "shop", way)
     assert setting_up.put("server.shop.sleep.user", "root") in changes
     assert all(change["where"].startswith("server.shop.sleep.") for change in changes)
+
+
+def test_command_of_one_s_own_is_a_login_and_the_agent_can_take_its_place_again() -> None:
+    way = {"driver": "login", "state": "off", "user": "admin", "command": "/sbin/poweroff"}
+    [change] = setting_up.sleep(CONFIG, "web", way)
+    assert change["value"] == {**way, "driver": "ssh"}
+    shop = {"id": "shop", "interface": "", "sleep": change["value"]}
+    assert setting_up.way_now(shop["sleep"]) == "login"
+    ssh = {"driver": "ssh", "state": "ram", "user": "naproxy"}
+    changes = setting_up.sleep({**CONFIG, "server": [shop]}, "shop", ssh)
+    assert setting_up.put("server.shop.sleep.command", "naproxy-sleep") in changes
 
 
 def test_a_meter_replaces_those_of_its_server_and_no_others() -> None:
@@ -266,6 +281,8 @@ def test_a_bad_step_is_refused_in_words_and_changes_nothing(admin: FlaskClient, 
         ("cache", {"mode": "frozen", "pages": "all"}),
         ("cache", {"mode": "frozen", "paths": ["news"]}),
         ("sleep", {"driver": "command"}),
+        ("sleep", {"driver": "login", "command": "poweroff\nssh-ed25519 AAAA evil"}),
+        ("sleep", {"driver": "login", "command": ""}),
         ("sleep", {"driver": "ssh", "user": "-oProxyCommand=reboot"}),
         ("meter", {"kind": "found", "where": "/etc/passwd"}),
         ("meter", {"kind": "estimate", "on_w": 1, "off_w": 2}),

@@ -21,7 +21,7 @@ from naproxy.core.hours import zone
 from naproxy.drivers import busy
 from naproxy.drivers.sleep import ssh
 from naproxy.server import jobs, services
-from naproxy.setup import access, agent_files
+from naproxy.setup import access, agent_files, keys
 
 LINE = 'restrict,command="/usr/local/bin/naproxy-sleep" ssh-ed25519 AAAAC3Nza naproxy'
 PREPARED = """
@@ -145,7 +145,7 @@ def asked(*commands: str) -> str:
 
 
 CALM = "sed -i 's/^#load-above.*/load-above = any/' /etc/naproxy-agent/naproxy-agent.conf\n"
-"""This machine's load is no matter."""
+"""The load of this machine does not count."""
 
 
 def test_pasted_text_lets_the_box_in_for_this_one_thing_and_can_be_pasted_twice(
@@ -259,6 +259,15 @@ def test_appointments_are_told_as_the_box_reads_them(tmp_path: Path) -> None:
     assert {each.name for each in found} == {"cron.daily/backup", "cron.d/check"}
     assert listens is not None
     assert services.parse(listens).text() == ""
+
+
+def test_command_of_one_s_own_gets_a_line_and_no_text() -> None:
+    more = 'command = "/bin/sh -c \\"echo off >/run/state\\""'
+    assert script(more) == ""
+    settings = config.parse(f'{SERVER}[server.sleep]\ndriver = "ssh"\n{more}\n').server[0].sleep
+    assert isinstance(settings, ssh.Settings)
+    there = r'restrict,command="/bin/sh -c \"echo off >/run/state\"" ssh-ed25519 AAAA naproxy'
+    assert keys.line(settings, "ssh-ed25519 AAAA") == there
 
 
 def test_text_has_the_agent_that_the_box_hands_out() -> None:

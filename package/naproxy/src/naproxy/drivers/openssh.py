@@ -50,6 +50,11 @@ class SshSettings:
     forced: ClassVar[str] = "/usr/local/bin/naproxy-sleep"
     """The one command that the box's key opens there."""
 
+    @property
+    def opens(self) -> str:
+        """That command, for a login that the office gave another one."""
+        return self.forced
+
     host: str = option("Host name or address; empty: the server's", "", check=is_place)
     port: int = option("Port of the ssh server", 22, low=1, high=65535)
     user: str = option("User to log in as", "naproxy", low=1, high=32, check=is_login)

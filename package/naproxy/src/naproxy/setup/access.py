@@ -18,6 +18,7 @@ from naproxy.config.document import DEFAULT_FILE, Certificate, Server
 from naproxy.config.paths import inside
 from naproxy.core.reason import WrongError
 from naproxy.drivers.openssh import SshSettings
+from naproxy.drivers.sleep import ssh
 from naproxy.drivers.sleep.agent import STATES
 from naproxy.edge import fetching
 from naproxy.setup import agent_files, keys
@@ -79,7 +80,8 @@ async def _made(settings: SshSettings, folder: Path) -> str:
 def _script(server: Server, settings: SshSettings, line: str) -> str:
     """Return what prepares a Linux server with systemd; empty where it would not fit."""
     fits = settings.user != "root" and _PLAIN_USER.fullmatch(settings.user)
-    if not server.sleep.login or not fits:
+    ours = isinstance(server.sleep, ssh.Settings) and server.sleep.is_ours
+    if not ours or not fits:
         return ""
     packed = base64.encodebytes(agent_files.packed()).decode().rstrip("\n")
     values = {"@USER@": settings.user, "@LINE@": line, "@STATE@": STATES[server.sleep.state]}

@@ -219,7 +219,8 @@ def _is_there(file: Path) -> bool:
 
 def line(settings: SshSettings, public: str) -> str:
     """Return the line for the server's authorized_keys: this key may do one thing."""
-    return f'restrict,command="{settings.forced}" {public} naproxy'
+    command = settings.opens.replace('"', '\\"')
+    return f'restrict,command="{command}" {public} naproxy'
 
 
 def pinned(settings: SshSettings, host: str) -> list[HostKey]:

@@ -291,11 +291,14 @@ def cache(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     driver=choice(*setting_up.WAYS),
     state=choice("ram", "disk", "off"),
     user=string(minLength=1, maxLength=32),
-    optional=("state", "user"),
+    command=string(minLength=1, maxLength=200),
+    optional=("state", "user", "command"),
 )
 def sleep(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     """How the server is put to sleep."""
-    return setting_up.sleep(config, name, {"state": "ram", "user": "naproxy", **body})
+    return setting_up.sleep(
+        config, name, {"state": "ram", "user": "naproxy", "command": "", **body}
+    )
 
 
 @_step(

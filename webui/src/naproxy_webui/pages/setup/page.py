@@ -17,7 +17,7 @@ from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
 from naproxy_webui.office import certificates, places
 from naproxy_webui.pages.settings.fields import Field, form
-from naproxy_webui.pages.setup.steps import AGAIN, STEPS, WAYS
+from naproxy_webui.pages.setup.steps import AGAIN, STEPS, WAYS, way_now
 from naproxy_webui.render import render
 
 blueprint = Page("setup", __name__, "/setup")
@@ -113,6 +113,7 @@ def _page(step: str, server: str | None, *, again: bool) -> str:
         after=None if again or step == STEPS[-1] else STEPS[place + 1],
         again=again,
         ways=WAYS,
+        sleeps=way_now(mine["sleep"]) if mine else "none",
         server=mine,
         config=config,
         zones=places.zones() if step == "office" else (),

@@ -18,8 +18,18 @@ STEPS: Final = table.STEPS
 AGAIN: Final = tuple(step for step in STEPS if step not in ("welcome", "done"))
 """Steps that can be done again by themselves."""
 
-WAYS: Final = {"ssh": ("state", "user"), "agent": ("state",), "none": ()}
-"""The ways to sleep that the guide leads through, the one it recommends first; their keys."""
+WAYS: Final = {
+    "ssh": ("state", "user"),
+    "agent": ("state",),
+    "login": ("state", "user", "command"),
+    "none": (),
+}
+"""The ways to sleep that the guide leads through; their keys.
+
+Over `ssh` and by datagram (`agent`) the agent decides. A `login` runs a command and checks nothing.
+"""
+OURS: Final = "naproxy-sleep"
+"""The command over ssh that runs the agent."""
 
 MOST_NAMES: Final = 16
 """Of a server's certificate that are proposed: a large one is of a hoster, for everybody."""
@@ -166,9 +176,20 @@ def sleep(config: Mapping[str, Any], name: str, way: Mapping[str, Any]) -> Chang
     here = f"server.{name}.sleep"
     before = server_in(config, name)["sleep"]
     wanted = {"driver": way["driver"], **{key: way[key] for key in WAYS[way["driver"]]}}
-    if before["driver"] == way["driver"]:
+    if way["driver"] == "login":
+        wanted["driver"] = "ssh"
+    elif way["driver"] == "ssh" and way_now(before) == "login":
+        wanted["command"] = OURS
+    if before["driver"] == wanted["driver"]:
         return [put(f"{here}.{key}", value) for key, value in wanted.items()]
     return [put(here, wanted)]
+
+
+def way_now(settings: Mapping[str, Any]) -> str:
+    """Return which of the ways is configured; the driver's name if it is another."""
+    if settings["driver"] != "ssh":
+        return str(settings["driver"])
+    return "ssh" if settings["command"].rpartition("/")[2] == OURS else "login"
 
 
 def meter(config: Mapping[str, Any], name: str, chosen: Mapping[str, Any]) -> Changes:

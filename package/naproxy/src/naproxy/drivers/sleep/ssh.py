@@ -19,7 +19,7 @@ from naproxy.core.hours import zone
 from naproxy.core.processes import words
 from naproxy.core.reason import Reason, WrongError, own_words, stored_reason, together
 from naproxy.core.schema import option
-from naproxy.drivers import Target, busy, checks, openssh
+from naproxy.drivers import Target, busy, checks, openssh, secret
 from naproxy.drivers.busy import known
 from naproxy.drivers.openssh import Session, Ssh, SshSettings
 from naproxy.drivers.sleep import (
@@ -60,7 +60,19 @@ class Settings(SshSettings, SleepSettings):
     looks: ClassVar[bool] = True
 
     driver: str = option("ssh: a command by OpenSSH", "ssh")
-    command: str = option("Command; a forced command on the server overrides it", _SCRIPT)
+    command: str = option(
+        "Command; a forced command on the server overrides it", _SCRIPT, check=secret.is_line
+    )
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the agent decides there."""
+        return self.command.rpartition("/")[2] == _SCRIPT
+
+    @property
+    def opens(self) -> str:
+        """The one command that the box's key opens there."""
+        return self.forced if self.is_ours else self.command
 
     @property
     def login(self) -> str:
@@ -86,7 +98,7 @@ class Driver(SleepDriver[Settings]):
 
         Another command is not asked.
         """
-        if not self._is_ours:
+        if not self._settings.is_ours:
             self.listening = None
             return None
         try:
@@ -119,16 +131,12 @@ class Driver(SleepDriver[Settings]):
         session = await self._ssh.run(self._command(*alarm), self._settings.timeout_s)
         return self._answer(session)
 
-    @property
-    def _is_ours(self) -> bool:
-        return self._settings.command.rpartition("/")[2] == _SCRIPT
-
     def _command(self, *words: str) -> str:
         """Return what is run there: the agent is told at which ports to look, too.
 
         A script from an earlier version reads what comes after `watch`, or the last words only.
         """
-        if not self._is_ours:
+        if not self._settings.is_ours:
             return " ".join([self._settings.command, *words])
         office, listeners = self._target.office, self.listening.listeners if self.listening else ()
         ignored = office.ignored(listeners)
@@ -230,12 +238,14 @@ async def see(settings: Settings, target: Target) -> Login:
     return Login(key_problem=key_problem, session=session, problem=failure)
 
 
-async def attempt(settings: Settings, target: Target) -> Session | Reason:
+async def attempt(settings: Settings, target: Target) -> Session | Reason | None:
     """Ask our script for a dry run, by the way of the order; a reason if ssh cannot be run.
 
     Only a script that is known to tell its appointments may be asked: older ones put the server to
-    sleep.
+    sleep, and so does another command.
     """
+    if not settings.is_ours:
+        return None
     command = f"{settings.command} {_CHECK} appointments"
     try:
         return await Ssh(settings, target.address).run(command, settings.timeout_s)

@@ -29,15 +29,15 @@ const form = at("form");
 let saved = null;
 let turn = Promise.resolve();
 
-/** What settings the page asks for the chosen way; undefined if it is none of the page's. */
-const asked = () => one("input[name=driver]:checked", form)?.dataset.keys;
+/** Each way, and the settings that the page asks for it. @type {Record<string, string[]>} */
+const WAYS = JSON.parse(form.dataset.keys ?? "{}");
 
-/** The chosen way, with its settings. */
+/** The chosen way, with its settings; undefined where another way is configured. */
 function wanted() {
 	const given = values(form);
-	const keys = (asked() ?? "").split(" ").filter(Boolean);
-	const settings = keys.map((key) => [key, given[key] ?? ""]);
-	return { driver: given.driver, ...Object.fromEntries(settings) };
+	const driver = given.card === "linux" ? given.reach : given.card;
+	const settings = (WAYS[driver] ?? []).map((key) => [key, given[key] ?? ""]);
+	return { driver, ...Object.fromEntries(settings) };
 }
 
 /** Write the choice if it is another; one after the other. */
@@ -55,9 +55,12 @@ function save() {
 
 function arrange() {
 	const { driver } = wanted();
-	for (const each of all("[data-only]")) each.hidden = each.dataset.only !== driver;
+	for (const each of all("[data-only]")) {
+		each.hidden = !(each.dataset.only ?? "").split(" ").includes(driver);
+	}
 	for (const each of all("[data-not]")) each.hidden = each.dataset.not === driver;
-	at("more").hidden = asked() === "";
+	at("more").hidden = !(WAYS[driver] ?? []).length;
+	if (driver === "login") one("details#more").open = true;
 }
 
 let changes = 0;
@@ -92,11 +95,14 @@ const script = (label, text, id) => [
 
 // 1. What to paste
 
+/** The words for the line of authorized_keys. */
+const lined = () => (wanted().driver === "login" ? "line_login" : "line_words");
+
 async function key() {
 	try {
 		const made = await post("/api/setup/key", about());
 		const byHand = [
-			h("p.small", t("setup.sleep.line_words", { user: made.user })),
+			h("p.small", t(`setup.sleep.${lined()}`, { user: made.user })),
 			h("pre.setup-code.wrap", h("code", { id: "key-line" }, made.line)),
 			h("div.row", copier(made.line)),
 		];
