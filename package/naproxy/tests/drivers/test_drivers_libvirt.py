@@ -1,7 +1,7 @@
-"""The libvirt drivers over a real OpenSSH server, with libvirtd's own test driver behind it.
+"""The libvirt drivers over a real OpenSSH server: libvirtd's own test driver, and QEMU.
 
-It has no suspend to RAM from inside (dompmsuspend needs QEMU and a guest agent): what is
-tested of that is that its refusal is told.
+Suspend to RAM from inside (dompmsuspend) needs a guest agent: these tests only show that its
+refusal is told.
 """
 
 import asyncio
@@ -10,22 +10,36 @@ import re
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from driver_calls import failures, needs
-from naproxy.core.reason import WrongError
+from looked import nobody_around
+from naproxy.config import document
+from naproxy.controller.context import BoxContext
+from naproxy.controller.needing import Company
+from naproxy.controller.ping import Pinger
+from naproxy.controller.probing import Prober
+from naproxy.controller.runner import Runner
+from naproxy.core.reason import Reason, WrongError
+from naproxy.core.request import WakeRequest
+from naproxy.core.state import State
 from naproxy.drivers import virsh
 from naproxy.drivers.sleep import SleepResult
 from naproxy.drivers.sleep import libvirt as sleep_libvirt
 from naproxy.drivers.wake import libvirt as wake_libvirt
-from naproxy.server.machine_io import Answer
+from naproxy.history.write.journal import Journal
+from naproxy.server.machine_io import Answer, Observed, SleepAsked
+from naproxy.server.seeing import Sign
+from naproxy.shm.page import Page
 from ssh_server import SSHD, TARGET, Server, key, serving
 
-from tests.patience import wait_for
+from tests.patience import PATIENCE_S, wait_for
 
 NOBODY = 65534
 
@@ -111,6 +125,47 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
         made.close()
 
 
+TINY = """
+<domain type="qemu">
+  <name>tiny</name>
+  <memory unit="MiB">32</memory>
+  <os><type arch="x86_64" machine="pc">hvm</type></os>
+</domain>
+"""
+"""Firmware, and nothing to start."""
+
+
+@pytest.fixture
+def tiny(host: Host) -> Iterator[str]:
+    """A virtual machine of real QEMU, without KVM; the address of its libvirt."""
+    socket_path = host.uri.partition("socket=")[2]
+    uri = f"qemu:///session?socket={socket_path}"
+    virsh = ["virsh", "-q", "-c", uri]
+    file = Path(socket_path).parents[1] / "tiny.xml"
+    file.write_text(TINY)
+    subprocess.run([*virsh, "define", file], check=True, capture_output=True)
+    subprocess.run([*virsh, "start", "tiny"], check=True, capture_output=True)
+    yield uri
+    subprocess.run([*virsh, "destroy", "tiny"], check=False, capture_output=True)
+    subprocess.run([*virsh, "undefine", "--managed-save", "tiny"], check=True, capture_output=True)
+
+
+@needs("qemu-system-x86_64")
+@pytest.mark.parametrize(
+    ("how", "state"),
+    [({"state": "ram", "pause": True}, "paused"), ({"state": "disk"}, "shut off")],
+)
+def test_real_qemu_sleeps_and_is_woken(
+    host: Host, tiny: str, how: dict[str, Any], state: str
+) -> None:
+    there = {"uri": tiny, "machine": "tiny"}
+    ask = ["virsh", "-q", "-c", tiny, "domstate", "tiny"]
+    assert host.sleep(**there, **how, timeout_s=PATIENCE_S).answer is Answer.ACCEPTED
+    assert subprocess.check_output(ask, text=True).strip() == state
+    assert host.wake(**there) == []
+    assert subprocess.check_output(ask, text=True).strip() == "running"
+
+
 @pytest.fixture
 def running(host: Host) -> Host:
     if host.virsh("domstate", "test") != "running":
@@ -172,3 +227,89 @@ def test_a_wrong_host_key_of_the_host_is_said(running: Host) -> None:
     assert result.answer is Answer.FAILED
     assert result.reason.code == "ssh.other_key"
     assert running.virsh("domstate", "test") == "running"
+
+
+# The guest and its host, as the controller has them
+
+BOTH = """
+[[server]]
+id = "guest"
+address = "127.0.0.2"
+port = 1
+mac = "02:00:00:00:00:01"
+armed = true
+needs = ["host"]
+
+[[server]]
+id = "host"
+address = "127.0.0.3"
+port = 1
+mac = "02:00:00:00:00:02"
+"""
+
+
+def test_the_host_is_up_before_virsh_starts_the_guest_and_stays_awake_for_it(
+    running: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The test says which of the two answers.
+    monkeypatch.setattr(Prober, "set", lambda *_: None)
+    monkeypatch.setattr(Pinger, "every", lambda *_: None)
+    asyncio.run(_sleep_and_wake(running, tmp_path))
+
+
+async def _sleep_and_wake(place: Host, tmp_path: Path) -> None:
+    guest, host = document.parse(BOTH).server
+    settings = place.settings(state="disk")
+    wake_settings = place.settings()
+    guest = replace(
+        guest,
+        sleep=sleep_libvirt.Settings(**settings),
+        wake=(wake_libvirt.Settings(**wake_settings),),
+    )
+    runners: dict[str, Runner] = {}
+    company = Company(lambda: runners)
+    company.configure((guest, host))
+    with closing(Journal(tmp_path)) as journal:
+        epoch_s = time.time() - time.monotonic()
+        box = BoxContext(Page(tmp_path), journal, epoch_s, company=company)
+        for index, server in enumerate((guest, host)):
+            nobody_around(journal, server)
+            runners[server.id] = Runner(box, index, server, "lo")
+        try:
+            await _play(place, runners)
+        finally:
+            for runner in runners.values():
+                runner.stop(why=Reason("server.stopped"))
+
+
+async def _play(place: Host, runners: dict[str, Runner]) -> None:
+    guest, host = runners["guest"], runners["host"]
+    needed = Reason("server.needed_by", names=("guest",))
+    for runner in (guest, host):
+        _answers_now(runner)
+    assert needed in host.decider.inhibitors()
+    guest.executor.step(SleepAsked(Reason("server.by_hand")))
+    await _until(lambda: place.virsh("domstate", "test") == "shut off")
+    await _until(lambda: guest.state() is State.ASLEEP, guest)
+    assert needed not in host.decider.inhibitors()
+    host.machine.state, host.machine.slept = State.ASLEEP, True
+    guest.wake(WakeRequest("192.0.2.17", "page", klass="person"))
+    assert host.state() is State.WAKING
+    await _until(lambda: guest.machine.waits_for)
+    assert place.virsh("domstate", "test") == "shut off"
+    _answers_now(host)
+    await _until(lambda: place.virsh("domstate", "test") == "running")
+
+
+def _answers_now(runner: Runner) -> None:
+    seen = Observed(Sign.READY, Reason("ready.status", status=200), time.monotonic())
+    runner.executor.step(seen)
+
+
+async def _until(done: Callable[[], Any], silent: Runner | None = None) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not done():
+            if silent:
+                gone = Observed(Sign.SILENT, Reason("ready.silent"), time.monotonic())
+                silent.executor.step(gone)
+            await asyncio.sleep(0.05)
