@@ -1,7 +1,7 @@
 """A minute of seconds in one blob, and how seconds become minutes and hours.
 
-Energy is summed at every step, never made of a mean; the mean of a longer time is that of
-its parts, each by how much of it is covered; what no reading covers adds nothing.
+Energy is summed at every step and never computed from a mean. The mean of a longer time weighs its
+parts by their covered time; time without readings adds nothing.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def unpack(minute_s: int, blob: bytes) -> list[PowerSample]:
 
 
 def spans(blob: bytes, step_s: int) -> Iterator[tuple[int, Span]]:
-    """Yield (offset, what is known) of parts of `step_s` seconds, which divides 60.
+    """Yield (offset, known values) of parts of `step_s` seconds, which divides 60.
 
     Faster than to `unpack` and `merge`; ValueError if it is not a blob.
     """

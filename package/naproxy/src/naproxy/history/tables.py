@@ -2,8 +2,8 @@
 
 The rule (docs/history.md): PRAGMA user_version stays GENERATION as long as a program of that
 generation can read and write the file. A step only adds: a table, an index, a view, or a
-column that has a default. What an older program could not live with goes into another file,
-with another name, so that a rolled-back image still finds its own.
+column that has a default. A change that an older program could not live with goes into another
+file with another name, so that a rolled-back image still finds its own.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ STEPS: Final = (
 
 
 COLUMNS: Final = (("wakes", "stages", "TEXT NOT NULL DEFAULT '[]'"),)
-"""What was added to tables of an earlier step, with its default."""
+"""Columns added to tables of an earlier step, with their defaults."""
 
 
 class AnotherGenerationError(sqlite3.DatabaseError):
@@ -252,7 +252,7 @@ def server_id(db: sqlite3.Connection, name: str) -> int:
 
 
 def rule_key(kind: str, text: str, treat_as: str, server: str) -> str:
-    """Return what the table `rules` knows a rule by: what it says."""
+    """Return the key of a rule in the table `rules`: its content."""
     return json.dumps({"kind": kind, "text": text, "treat_as": treat_as, "server": server})
 
 

@@ -1,8 +1,9 @@
 """One block of the request stream: the requests of ten minutes, compressed.
 
-What is kept of a request is what a rule for sleeping and its bounds go by: when it came, who of
-these ten minutes it was (the first, the second, ...), whether the cache could answer it, and
-what it waited. No address, no hash of one, no path: a number means nothing outside its block.
+It keeps the facts that a rule for sleeping and its bounds need: when a request came, from which
+client of these ten minutes (the first, the second, ...), whether the cache could answer it, and
+its wait. There is no address, no hash of one, and no path: a number means nothing outside its
+block.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SENT_AWAY: Final = 16
 
 _FORM: Final = b"\x01"
 _COLUMNS: Final = "HBHH"
-"""Step of the time, flags, place among the clients by how lately they asked, what it waited."""
+"""Step of the time, flags, place among the clients by their latest requests, wait."""
 
 _MOST: Final = (1 << 16) - 1
 _MOST_BYTES: Final = 1 << 20
@@ -53,7 +54,7 @@ def pack(visits: Iterable[Visit]) -> bytes:
     """Return the blob of a block's requests; an empty one for none."""
     rows, before, lately = [], 0, list[int]()
     for visit in sorted(visits, key=lambda v: v.tick):
-        # Who asks again is most often who asked just now: small numbers, which compress.
+        # The next request is mostly from a recent client: small numbers, which compress.
         try:
             place = lately.index(visit.client) + 1
             del lately[place - 1]
@@ -90,7 +91,7 @@ def _opened(blob: bytes) -> list[tuple[str, bytes]]:
 def ticks_of(blob: bytes, flag: int) -> list[int]:
     """Return the times of a block's requests that have a flag; ValueError if it is damaged.
 
-    What `unpack` would find, without telling clients apart: in a tenth of the time.
+    The same as `unpack`, without telling clients apart, in a tenth of the time.
     """
     if not blob:
         return []

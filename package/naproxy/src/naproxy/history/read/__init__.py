@@ -1,1 +1,1 @@
-"""What the history says, for pages and commands. Nothing here writes."""
+"""Reads the history for pages and commands. Nothing here writes."""

@@ -20,7 +20,7 @@ from naproxy.history.tables import METER_BITS, number_of, of_meter
 
 MINUTE_S: Final = 60
 ALL: Final = 0.995
-"""An hour covered so far is covered: a meter that misses a reading now and then is none less."""
+"""An hour with this share of readings counts as covered: meters miss a reading now and then."""
 
 LEAST_S: Final = 600.0
 """A mean is one from so much measured time on."""
@@ -87,7 +87,7 @@ def _oldest_s(db: sqlite3.Connection) -> int:
 
 
 def _newest_s(db: sqlite3.Connection, server: str) -> int:
-    """Return the time up to which hours of power and of states are what they will be."""
+    """Return the time up to which hours of power and of states are final."""
     (newest,) = db.execute("SELECT max(key) FROM hours").fetchone()
     (rolled_s,) = db.execute(
         "SELECT max(t_s) FROM state_hours JOIN servers ON id = server WHERE name = ?", (server,)

@@ -1,6 +1,6 @@
-"""What a wake cost, and how a day's energy splits: power by the minute against the states.
+"""The cost of a wake, and the split of a day's energy: power by the minute against the states.
 
-A meter's minutes are read once, as running totals; what lies between two times is then the
+A meter's minutes are read once, as running totals; the energy between two times is then the
 difference of two of them. Within a minute the power is taken as even.
 """
 
@@ -24,7 +24,7 @@ LEAST_ASLEEP_S: Final = 600
 
 PARTS: Final = ("asleep", "awake", "changing", "unknown")
 """A day's energy: of minutes all asleep, all awake (or in trouble), of those in which the
-server fell asleep or woke up, and of those of which no state is known."""
+server fell asleep or woke up, and of those without a known state."""
 
 _AWAKE: Final = ("awake", "trouble")
 
@@ -93,8 +93,8 @@ def charge(
 ) -> None:
     """Give each wake of one server, oldest first, `awake_s` and `extra_j`.
 
-    `awake_s`: from the wake to the next sleep, wake, or the end of the range. `extra_j`: what
-    the server's meters measured in that time beyond `off_w`; None where they did not.
+    `awake_s`: from the wake to the next sleep, wake, or the end of the range. `extra_j`: the energy
+    beyond `off_w` that the server's meters measured in that time; None without readings.
     """
     ends_s = sorted(
         [s.t_s for s in states if s.id and s.state == "asleep"] + [w["t_s"] for w in wakes]
@@ -108,7 +108,7 @@ def charge(
 
 
 def _extra_j(power: Sequence[Curve], from_s: float, to_s: float, off_w: float) -> float | None:
-    """Return the energy beyond `off_w`; what readings do not cover is as what they do."""
+    """Return the energy beyond `off_w`; time without readings counts like the rest."""
     length_s = to_s - from_s
     if not power or length_s <= 0:
         return None

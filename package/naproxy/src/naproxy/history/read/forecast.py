@@ -1,8 +1,8 @@
-"""What will be saved until the month ends, and in a whole year: a pure function of days recorded.
+"""Expected savings until the month ends and in a whole year: a pure function of recorded days.
 
-A day to come is taken to save as much as the mean of the days of its weekday that are known, or of
-all of them where none of its weekday is: an office's Sundays are not like its Mondays. It is told
-on how many days that rests, and nothing is told with too few.
+A future day is assumed to save the mean of the known days of its weekday, or of all known days if
+there are none: an office's Sundays are not like its Mondays. The result includes the number of
+days, and there is no result with too few.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from naproxy.history.days import step
 LEAST_DAYS: Final = 7
 """With fewer no weekend may be among them."""
 LOOK_BACK_DAYS: Final = 28
-"""Each weekday four times; what is older says less of what is to come."""
+"""Each weekday four times; older days say less about the future."""
 LEAST_KNOWN: Final = 0.75
 """Of a day that counts, so much is known: less of it may be its nights only."""
 YEAR_DAYS: Final = 365
@@ -26,7 +26,7 @@ YEAR_DAYS: Final = 365
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Energy in joules, and what it is worth in the office's currency; None: no price is known."""
+    """Energy in joules, and its worth in the office's currency; None without a known price."""
 
     energy_j: float = 0.0
     money: float | None = None
@@ -46,7 +46,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A whole day that is over: what it saved, and which share of it is known."""
+    """A whole past day: its savings, and the share of it that is known."""
 
     day: date
     saved: Amount
@@ -55,7 +55,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What this calendar month and 365 days like those known save, resting on `days` days."""
+    """The savings of this calendar month and of 365 such days, from `days` known days."""
 
     days: int
     month: Amount
@@ -63,10 +63,10 @@ class Forecast:
 
 
 def forecast(days: Iterable[Day], today: date, so_far: Amount) -> Forecast | Reason:
-    """Return what is to be expected, or why nothing is.
+    """Return the forecast, or the reason why there is none.
 
-    `so_far`: what this month saved until now, today's part of it included. What is left of today
-    counts nothing, so the month is told a little low.
+    `so_far`: this month's savings until now, including today's. The rest of today does not count,
+    so the month's figure is a little low.
     """
     first = today - timedelta(LOOK_BACK_DAYS)
     known = [each for each in days if first <= each.day < today and each.known >= LEAST_KNOWN]

@@ -1,4 +1,4 @@
-"""Servers that are no longer configured: what their past savings are reckoned with.
+"""Servers that are no longer configured: the inputs of their past savings.
 
 The controller keeps this of each server (`history.write.reckoned`), so that sums over all servers
 stay the same when one is removed or gets another name.
@@ -38,7 +38,7 @@ class Gone:
         return Source(self.id, self.meter, box_meter)
 
     def assumed(self) -> Assumptions:
-        """Return what its savings are reckoned with."""
+        """Return the inputs of its savings."""
         return Assumptions(self.power, self.sources)
 
     def plain(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The wake ledger: who woke a server, looked through, page by page, and who does so most.
+"""The wake ledger: the clients that woke a server, page by page, and the most frequent ones.
 
 Epoch seconds; ranges are from (included) to (not included). Texts come from the network.
 """
@@ -16,10 +16,10 @@ from naproxy.history.tables import dicts
 
 MOST_ROWS: Final = 200
 OWN: Final = ("command", "policy", "schedule", "naproxy")
-"""What `who` is where no request asked: a person by hand, or the box itself."""
+"""Values of `who` without a request: a person by hand, or the box itself."""
 
 KINDS: Final = ("path", "address", "agent")
-"""What rules are made by; wakes are grouped by these and by class."""
+"""The fields that a rule can match; wakes are grouped by these and by class."""
 
 MOST_GROUPS: Final = 20
 
@@ -140,10 +140,10 @@ def _where(search: Search) -> tuple[str, list[Any]]:
 
 
 def matcher(kind: str, text: str) -> Callable[[dict[str, Any]], bool]:
-    """Return whether a wake's request is one that a rule is for, as the VMOD sees it.
+    """Return whether a rule matches a wake's request, as the VMOD sees it.
 
-    ValueError if `text` is no address or network. The ledger has the first 120 characters
-    of an agent and 256 of a path: what comes later is not seen here.
+    ValueError if `text` is not an address or network. The ledger has the first 120 characters
+    of an agent and 256 of a path, so a match beyond them is not seen here.
     """
     if kind == "path":
         return lambda wake: wake["path"].startswith(text)
@@ -163,13 +163,13 @@ def matcher(kind: str, text: str) -> Callable[[dict[str, Any]], bool]:
     return within
 
 
-# Who wakes it most
+# The most frequent wakers
 
 
 @dataclass(slots=True)
 class Tally:
-    """Wakes by requests, added up: how long the server was awake for them, what that cost at
-    most (None: not known), and who asked for what."""
+    """Wakes by requests, added up: the time awake for them, its highest cost (None: not known),
+    and the clients with their requests."""
 
     wakes: int = 0
     awake_s: float = 0.0
@@ -231,7 +231,7 @@ KEYS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "agent": lambda wake: wake["agent"],
     "class": lambda wake: wake["class"],
 }
-"""What wakes of a group have in common, by its kind."""
+"""The common field of a group's wakes, by its kind."""
 
 
 def groups(found: Iterable[dict[str, Any]], kind: str) -> list[Group]:

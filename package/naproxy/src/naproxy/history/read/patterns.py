@@ -1,4 +1,4 @@
-"""When requests come, who sends them, and what becomes of them: sums over a range for pages.
+"""Times, senders and outcomes of requests: sums over a range for pages.
 
 Epoch seconds; ranges are from (included) to (not included), in whole hours. Hours and days are
 those of a time zone; None is the box's own. Traffic is kept by hours of UTC: where a zone is
@@ -142,9 +142,9 @@ def by_part(
     unit: str,
     zone: tzinfo | None,
 ) -> Iterator[tuple[date, list[Share]]]:
-    """Yield each day, week or month that has requests, and what became of whose.
+    """Yield each day, week or month that has requests, with outcomes by class.
 
-    Of a part that the range cuts only what is in the range.
+    A part that the range cuts counts only within the range.
     """
     from_s, to_s = _range(db, *range_s)
     number = number_of(db, "servers", server)

@@ -1,4 +1,4 @@
-"""The powers that savings are reckoned with, and where each comes from."""
+"""The powers for computing savings, and the source of each."""
 
 from __future__ import annotations
 

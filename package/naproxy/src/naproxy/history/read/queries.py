@@ -1,7 +1,7 @@
-"""What the web interface and `naproxy export` read: plain SQL on a connection of their own.
+"""Queries of the web interface and `naproxy export`: plain SQL on a connection of their own.
 
 The file may be read while the controller writes it. Times are epoch seconds, ranges are
-from (included) to (not included). What is up to a minute old may not be there yet.
+from (included) to (not included). The last minute may not be there yet.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Chart:
     step_s: int
     points: list[Point]
     gaps: list[tuple[int, int]]
-    """From and to of what no point covers."""
+    """Start and end of a time that no point covers."""
 
 
 def open_history(data_dir: Path) -> sqlite3.Connection:
@@ -155,8 +155,8 @@ def _gaps(points: list[Point], first_s: int, end_s: int) -> Iterator[tuple[int, 
 def energy(db: sqlite3.Connection, meter: str, from_s: int, to_s: int) -> tuple[int, int]:
     """Return (energy in mJ, time covered in ms) of a range of whole minutes.
 
-    Whole hours are summed as such, what is left at the ends from the minutes; so is the
-    newest hour, which is made anew only now and then.
+    Whole hours are summed as such, the rest at the ends from the minutes. So is the newest hour,
+    which is recomputed only now and then.
     """
     number = number_of(db, "meters", meter)
     newest = db.execute("SELECT max(key) FROM hours").fetchone()[0] or 0
@@ -254,10 +254,10 @@ def traffic(
 
 
 def rules(db: sqlite3.Connection) -> dict[str, dict[str, Any]]:
-    """Return what each rule did since when, by the JSON of what it says.
+    """Return the effect of each rule and the time since when it counts, by the rule's JSON.
 
-    `refused` requests in `sleeps` sleeps of a server, the last at `last_s`. Nothing where the
-    history was written by a program that did not count that.
+    `refused` requests in `sleeps` sleeps of a server, the last at `last_s`. Empty if an older
+    program wrote the history and did not count that.
     """
     if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'rules'").fetchone():
         return {}

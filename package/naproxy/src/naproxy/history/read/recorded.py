@@ -21,7 +21,7 @@ class Requests:
 
     t_s: array[float] = field(default_factory=lambda: array("d"))
     client: array[int] = field(default_factory=lambda: array("I"))
-    """Tells clients of one block apart; who comes back in another one has another number."""
+    """Tells clients of one block apart; a client has another number in another block."""
 
     flags: array[int] = field(default_factory=lambda: array("B"))
     """`visits.NEEDED` and so on."""
@@ -81,8 +81,8 @@ def watched(
     """Return the times of a range for which requests are known, as few spans as they are.
 
     Those with a pause between them that is shorter than `pause_s` are one.
-    Of a block that was watched in part the last part is taken after a pause, else the first:
-    a box that starts goes on watching, and one that ends has watched until then.
+    For a block that was watched in part, the last part is taken after a pause, else the first: a
+    box that starts goes on watching, and one that ends has watched until then.
     """
     found: list[Watched] = []
     for begin_s, length_s, _, _ in blocks(db, server, from_s, to_s):

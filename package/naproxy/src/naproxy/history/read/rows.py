@@ -45,7 +45,7 @@ class Part:
 _FORMULA: Final = re.compile(
     r"(?:^|(?<=[\s;,:|~^\"'\x1c-\x1f]))[=+@\uff0b\uff0d\uff1d\uff20-]|^[\t\r\n]"
 )
-"""What begins a formula, in ASCII or full width, at the start or after what may separate cells."""
+"""Characters that begin a formula, in ASCII or full width, at the start or after a separator."""
 
 
 class NoSuchMeterError(LookupError):
@@ -187,4 +187,4 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "agents": ("day", "t_s", "server", "agent", "class", "outcome", "requests", "delayed"),
     "co2": ("time", "t_s", "co2_g_per_kwh", "readings"),
 }
-"""What there is to export, and the names of its columns."""
+"""The exportable tables, and the names of their columns."""

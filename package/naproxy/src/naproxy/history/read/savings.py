@@ -1,9 +1,9 @@
-"""What was saved against a server that is always on: pure functions of what was measured and seen.
+"""Savings against a server that is always on: pure functions of measurements and states.
 
-A *cell* is a stretch of time with what a meter measured in it and how long the server was seen
-in which state. What the meter covers is measured; what it does not cover, but where the state is
-known, is modelled by equation 4.1 of the thesis from these states; the rest is not known, and is
-in none of the sums. Everything is a sum over cells, so that of a range is that of its parts.
+A *cell* is a stretch of time with a meter's readings and the server's time in each state. Time
+that the meter covers is measured. Other time with a known state is modelled by equation 4.1 of the
+thesis. The rest is unknown and in none of the sums. Everything is a sum over cells, so the savings
+of a range are those of its parts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MEASURED, FITTED, CONFIGURED = "measured", "fitted", "configured"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a meter says of a time; `covered_s` is how much of it readings account for."""
+    """A meter's energy in a time; `covered_s` is the part of it with readings."""
 
     energy_j: float = 0.0
     covered_s: float = 0.0
@@ -75,10 +75,10 @@ def cell(
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What savings are reckoned with, and where each comes from.
+    """The inputs of savings, and the source of each.
 
-    `power.on_w` is what the server would draw if it were always on; `power.proxy_w` is what the
-    box draws, for what no meter of the box covers.
+    `power.on_w` is the power of a server that is always on; `power.proxy_w` is the box's power for
+    time that no meter of the box covers.
     """
 
     power: Power
@@ -97,7 +97,7 @@ class Saved:
     """Asleep or falling asleep, as it was seen."""
     switches: int = 0
     always_j: float = 0.0
-    """What the server would have drawn had it been always on, for the time that is known."""
+    """Energy of the server if it had been always on, for the known time."""
     measured_j: float = 0.0
     modelled_j: float = 0.0
     box_measured_j: float = 0.0
@@ -112,17 +112,17 @@ class Saved:
 
     @property
     def used_j(self) -> float:
-        """What the server drew."""
+        """Energy of the server."""
         return self.measured_j + self.modelled_j
 
     @property
     def box_j(self) -> float:
-        """What the box drew."""
+        """Energy of the box."""
         return self.box_measured_j + self.box_modelled_j
 
     @property
     def gross_j(self) -> float:
-        """What was saved; negative where the server drew more than one that is always on."""
+        """Energy saved; negative if the server used more than one that is always on."""
         return self.always_j - self.used_j
 
     @property
@@ -177,7 +177,7 @@ def total(parts: Iterable[Saved]) -> Saved:
 
 @dataclass(frozen=True, slots=True)
 class Valued:
-    """Sums over a time, and what their energies are worth: each cell's at its own rates."""
+    """Sums over a time, and the worth of their energies, each cell at its own rates."""
 
     sums: Saved = field(default_factory=Saved)
     always: Worth = field(default_factory=Worth)
@@ -186,7 +186,7 @@ class Valued:
 
     @property
     def gross(self) -> Worth:
-        """What was saved."""
+        """Money saved."""
         return self.always - self.used
 
     @property
@@ -205,9 +205,9 @@ class Valued:
 
 
 def valued(parts: Iterable[Cell], assumed: Assumptions, rates: Rates) -> Valued:
-    """Return the sums of all cells and what they are worth.
+    """Return the sums of all cells and their worth.
 
-    Energy is taken as even within a cell: let those be short in which a rate changes.
+    Energy is taken as even within a cell, so cells in which a rate changes should be short.
     """
     # Most cells of a year have one of few rates: their sums are valued together.
     alike: dict[Worth, Saved] = {}

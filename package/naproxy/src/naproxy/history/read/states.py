@@ -1,7 +1,7 @@
-"""How long each server was in which state, by the hour and for ever.
+"""The time of each server in each state, by the hour and for ever.
 
-Transitions are kept for `box.keep_days` only. What was saved in a year, without a meter too,
-follows from these hours.
+Transitions are kept for `box.keep_days` only. A year's savings follow from these hours, even
+without a meter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class InState:
 
 
 States = dict[str, InState]
-"""By the name of the state; what is not known is not there."""
+"""By the name of the state, without unknown time."""
 
 
 def by_part(
@@ -57,7 +57,7 @@ def in_range(
     db: sqlite3.Connection, server: str, from_s: float, to_s: float, part_s: int = HOUR_S
 ) -> dict[int, States]:
     """Return the states of each part of a range, from the transitions."""
-    # From a little earlier on: what began before the range was not entered in it.
+    # From a little earlier on: a state that began before the range is not entered in it.
     return by_part(stretches(db, server, from_s - 1, to_s), from_s, to_s, part_s)
 
 
@@ -79,12 +79,12 @@ def managed(db: sqlite3.Connection, from_s: float, to_s: float) -> dict[int, flo
 
 
 def box_shares(db: sqlite3.Connection, from_s: int, to_s: int) -> dict[int, float]:
-    """Return, for each hour, by what a server's known time is multiplied for its share of the box.
+    """Return, for each hour, the factor from a server's known time to its share of the box.
 
     The shares of all servers add up to the time in which at least one was known: one server
     alone has 1, two for the whole hour have 1/2 each. An hour is not there where one server is
-    alone. It depends on what was known in that hour only, so servers that come or go later
-    change nothing about it.
+    alone. It depends on that hour's known states only, so servers that come or go later do not
+    change it.
     """
     rolled_up = (name for (name,) in db.execute("SELECT name FROM servers"))
     if len({*servers(db), *rolled_up}) < 2:

@@ -1,4 +1,4 @@
-"""What state a server was in, when, why, and who woke it: the transitions of the journal as time.
+"""A server's states over time with reasons and wakers, from the transitions of the journal.
 
 Epoch seconds; ranges are from (included) to (not included).
 """
@@ -52,8 +52,8 @@ def servers(db: sqlite3.Connection) -> list[str]:
 def stretches(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> list[Stretch]:
     """Return the states in a range, oldest first, cut to it; nothing before the first known.
 
-    A controller that was cut off leaves no transition. What comes then until the next start
-    is unknown, from the last reading of any meter or the last time it was watched on.
+    A controller that was cut off leaves no transition. The time until the next start is unknown,
+    from the last reading of any meter or the last time that the server was watched.
     """
     return list(walk(db, server, from_s, to_s))
 

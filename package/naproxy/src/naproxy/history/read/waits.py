@@ -19,7 +19,7 @@ MOST_BLOCKS: Final = 2000
 """Of those in which somebody waited, the newest are looked at."""
 
 LONGEST_S: Final = 600.0
-"""Who was sent away and not called back for so long has gone."""
+"""A visitor who was sent away and not called back for so long has left."""
 
 _HOUR_S: Final = 3600
 _COUNTED: Final = (Klass.PERSON, Klass.API)
@@ -56,9 +56,9 @@ def paid(db: sqlite3.Connection, server: str, from_s: float, to_s: float) -> Pai
 def waits(
     db: sqlite3.Connection, server: str, from_s: float, to_s: float
 ) -> tuple[list[Wait], float]:
-    """Return the waits of a range and from when on they are all there.
+    """Return the waits of a range, and the time from which they are complete.
 
-    Who got the waiting page waited until the server was awake: that page asks once a second.
+    A visitor on the waiting page waited until the server was awake: that page asks once a second.
     """
     rows = list(blocks(db, server, from_s, to_s, delayed=True))
     since_s = from_s if len(rows) <= MOST_BLOCKS else float(rows[-MOST_BLOCKS][0])

@@ -1,1 +1,1 @@
-"""What writes the history: batches of readings, requests, changes and decisions."""
+"""Writes the history: batches of readings, requests, changes and decisions."""

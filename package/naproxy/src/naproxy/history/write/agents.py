@@ -1,8 +1,8 @@
-"""Which robots and programs asked, by name and day, and what became of their requests.
+"""Robots and programs by name and day, and the outcomes of their requests.
 
-The VMOD knows an agent by its number in crawlers.json, and that changes from one version to the
-next: the history has names. What the list does not name has the empty name and its class;
-people without a name are not here, they are in `traffic_hours` like everybody.
+The VMOD knows an agent by its number in crawlers.json, which changes from one version to the
+next, so the history has names. An agent that is not in the list has the empty name and its class.
+People without a name are not here; they are in `traffic_hours` like all others.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Carbon:
             del self._waiting[next(iter(self._waiting))]
 
     def write(self, db: sqlite3.Connection) -> None:
-        """Add what is gathered to what is there; then call `written`."""
+        """Add the gathered values to the stored ones; then call `written`."""
         for hour_s, (readings, sum_g) in self._waiting.items():
             db.execute(
                 "INSERT INTO co2_hours (t_s, readings, mean_g) VALUES (?, ?, ?)"

@@ -1,7 +1,7 @@
 """The history's clock: right in the end, also on a box whose clock has no battery.
 
-Such a box starts with any time, and NTP sets the clock minutes later. What was written until
-then is moved by as much as the clock was wrong, and that is recorded in the table `clock`.
+Such a box starts with any time, and NTP sets the clock minutes later. Rows written until then are
+moved by the clock's error, which is recorded in the table `clock`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class HistoryClock:
-    """Epoch seconds for the history's rows: the monotonic clock and what has to be added."""
+    """Epoch seconds for the history's rows: the monotonic clock plus an offset."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class HistoryClock:
         synchronised: Callable[[], bool] | None = None,
         boot: str | None = None,
     ) -> None:
-        """Go on where another run of the same boot was, else with what the wall clock says.
+        """Continue the time of another run of the same boot, else that of the wall clock.
 
-        Where that is before the newest row and nobody vouches for it, time goes on from
-        there, so that runs never mix. `shift` moves all rows from a time on by seconds, and
+        If the wall clock is before the newest row and nothing vouches for it, time continues from
+        that row, so that runs never mix. `shift` moves all rows from a time on by seconds, and
         returns whether that was done.
         """
         self._journal = journal
@@ -128,7 +128,7 @@ class HistoryClock:
             self._save()
 
     def _set(self) -> bool:
-        """Follow the wall clock. Before anything vouched for it, what was written follows too."""
+        """Follow the wall clock. As long as nothing vouched for it, written rows follow too."""
         by_s = round(self._wall() - self.now_s())
         if abs(by_s) < STEP_S:
             return True

@@ -1,11 +1,11 @@
 """Gaps between requests that need the server, by their length: the thesis' figures 4.4 to 4.6.
 
-A server could sleep in a gap, if it is long enough. Counted are requests of people and programs
-that the cache cannot answer; robots wake nobody. A gap belongs to the day in which it ends. One
-during which the box did not watch is not known, and not counted.
+A server could sleep in a gap that is long enough. The gaps are between requests of people and
+programs that the cache cannot answer; robots wake no server. A gap belongs to the day in which it
+ends. A gap in which the box did not watch is unknown and not counted.
 
 Going through 400 days of requests takes seconds, so whole days are counted once, a day at a
-time, and kept; what is newer is counted when it is asked for.
+time, and kept; newer ones are counted on demand.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _count(found: Gaps, db: sqlite3.Connection, server: str, from_s: float, to_s
                 if not from_s <= t_s < to_s:
                     continue
                 found.requests += 1
-                # Of what was not watched in this block a gap may be a part, if it is as long.
+                # An unwatched part of this block may contain a gap of that length.
                 if last_s is not None and (whole or t_s - last_s < BLOCK_S - watched_s):
                     found.add(t_s - last_s)
                 last_s = t_s

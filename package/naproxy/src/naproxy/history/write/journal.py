@@ -1,7 +1,7 @@
-"""The journal: what happened and why. Part of the history, beside the figures.
+"""The journal: events and their reasons. Part of the history, beside the figures.
 
-Times are epoch seconds by the history's clock: they are for people to read, no decision is
-taken by them. Transitions and wakes are written at once, for a restart goes by them.
+Times are epoch seconds by the history's clock. They are for people to read; no decision uses them.
+Transitions and wakes are written at once, because a restart needs them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SAVE: Final = (
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
 _BY_TIME: Final = ("transitions", "wakes")
-"""What has an index by time, and is kept for longer."""
+"""Tables that have an index by time and are kept for longer."""
 
 _Decision = tuple[float, bool, Reason]
 _Gist = tuple[bool | str, ...]
@@ -55,11 +55,11 @@ class Journal:
         self._decided: dict[str, _Gist] = {}
         self._slept: Counter[str] = Counter()
         self._vital: dict[str, str] = {}
-        """What must be kept and could not be yet."""
+        """Rows that must be kept and could not be written yet."""
 
     @property
     def error(self) -> str | None:
-        """What is wrong with the disk, in words."""
+        """The fault of the disk, in words."""
         return self.store.error
 
     def transition(self, server: str, before: State, state: State, reason: Reason) -> None:
@@ -119,7 +119,7 @@ class Journal:
         )
 
     def decision(self, server: str, t_s: float, sleep: bool, reason: Reason) -> None:
-        """Note what was decided at `t_s` by the house's clock: may it sleep, and why.
+        """Note a decision at `t_s` by the house's clock: whether the server may sleep, and why.
 
         May be called as often as wanted: at most one a minute is written, and only when
         `sleep` or the reason (not the figures in it) is another one than before.
@@ -164,7 +164,7 @@ class Journal:
                 del self._vital[each]
 
     def saved(self, key: str) -> dict[str, Any]:
-        """Return what `save` kept, an empty object if there is none or it is no object."""
+        """Return the object that `save` kept; an empty one if it is missing or not an object."""
         done = self.store.execute("SELECT value FROM saved WHERE key = ?", key)
         row = done.fetchone() if done else None
         try:
@@ -200,12 +200,12 @@ class Journal:
     ) -> list[dict[str, Any]]:
         """Return rows of transitions, wakes or decisions, newest first, at most `limit`.
 
-        `reason` is a plain reason; that of a wake for a request is what Varnish calls its cause.
+        `reason` is a plain reason; for a wake by a request it is Varnish's cause.
         """
         if table not in WITH_TIME:
             raise ValueError(f"there is no table {table}")
-        # Who asks for what is new each second must not have all of it read: by the index, or the
-        # last ones.
+        # A caller that asks for new rows each second must not read all rows: use the index, or
+        # the last rows.
         found_by = f"SELECT * FROM {table} WHERE (?2 IS NULL OR server = ?2)"
         if since_s > 0 and table in _BY_TIME:
             select = f"{found_by} AND t_s >= ?1 ORDER BY t_s DESC, id DESC LIMIT ?3"
@@ -226,5 +226,5 @@ class Journal:
 
 
 def _gist(sleep: bool, reason: Reason) -> _Gist:
-    """What of a decision makes it another one: not the figures, which change all the time."""
+    """The parts that make a decision different: not the figures, which change all the time."""
     return sleep, *reason.codes()

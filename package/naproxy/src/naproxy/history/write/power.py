@@ -66,7 +66,7 @@ class Power:
         _roll_up(db, self._hours)
 
     def begin(self, db: sqlite3.Connection) -> None:
-        """Make the newest hour and those after it anew: a run that was cut off did not."""
+        """Recompute the newest hour and those after it, since a run that was cut off did not."""
         newest = db.execute("SELECT max(key) FROM hours").fetchone()[0] or 0
         first = key((newest >> METER_BITS) * 60, 0)
         rows = db.execute("SELECT key FROM minutes WHERE key >= ?", (first,))
@@ -85,7 +85,7 @@ class Power:
             self._hours = set()
 
     def not_written(self) -> None:
-        """The batch failed: what it learned of the file does not hold."""
+        """The batch failed: discard its knowledge of the file."""
         self._ids = {}
 
     def _merge(self, db: sqlite3.Connection, minutes: Minutes) -> None:

@@ -1,4 +1,4 @@
-"""Keeps what each server's savings are reckoned with, for the time after it was removed."""
+"""Keeps the inputs of each server's savings for the time after its removal."""
 
 from __future__ import annotations
 

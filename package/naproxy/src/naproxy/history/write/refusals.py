@@ -1,8 +1,8 @@
-"""What each rule of the office did: requests it had refused, and in how many sleeps.
+"""The effect of each rule of the office: refused requests, and the number of sleeps with any.
 
-A rule decides as whom a request is treated. If that may not wake the server it is refused while
-that sleeps. Had it not been, the first refusal of a sleep might have ended that sleep: so a rule
-prevented at most one wake for each sleep in which it had somebody refused.
+A rule decides the class of a request. A class that may not wake the server is refused while it
+sleeps. Without the rule, the first refused request of a sleep might have ended that sleep. So a
+rule prevented at most one wake per sleep in which it refused a request.
 """
 
 from __future__ import annotations

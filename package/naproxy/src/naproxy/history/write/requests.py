@@ -1,8 +1,7 @@
-"""How many requests of which class came to which end, by minute and by hour.
+"""The number of requests by class and outcome, by minute and by hour.
 
-What counts requests by agent has its parts from here. A table has, for each time, server, `who`
-asked (a class, or an agent) and outcome, how many requests there were and how many of these
-waited longer than was promised.
+Counting by agent uses the parts of this module. A table has, for each time, server, `who` (a class,
+or an agent) and outcome, the number of requests and of those that waited longer than promised.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Table:
 
 
 class Counts(Generic[Who]):
-    """Counts in memory, by minute, server, who asked and outcome."""
+    """Counts in memory, by minute, server, class or agent, and outcome."""
 
     def __init__(self) -> None:
         """Nothing is counted yet."""

@@ -53,7 +53,7 @@ def _roll_up_box(db: sqlite3.Connection, end: int) -> None:
 
 
 def shift(db: sqlite3.Connection, since_s: float) -> None:
-    """Forget the hours from that of `since_s` on: they are added up anew."""
+    """Forget the hours from that of `since_s` on; they are added up again."""
     for table in ("state_hours", "box_hours"):
         db.execute(f"DELETE FROM {table} WHERE t_s >= ?", (int(since_s // HOUR_S) * HOUR_S,))
 

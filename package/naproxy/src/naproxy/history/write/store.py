@@ -1,8 +1,8 @@
 """The history's file: opened, set aside when damaged, written in batches, synced now and then.
 
-WAL with synchronous NORMAL: a commit writes to the side file and waits for nothing. `sync`
-is the only thing that makes the disk wait, and it may run in a thread of its own: it takes
-no lock that the writer needs.
+WAL with synchronous NORMAL: a commit writes to the side file without waiting for the disk. Only
+`sync` waits for the disk. It may run in a thread of its own, because it takes no lock that the
+writer needs.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Store:
             finally:
                 os.close(file)
         except OSError:
-            # There is none left: what was allocated of it goes to others.
+            # No space is left: the allocated part goes to others.
             with suppress(OSError):
                 self._room.unlink()
 

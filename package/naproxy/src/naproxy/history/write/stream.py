@@ -1,8 +1,8 @@
 """The request stream: each request of people and programs, in blocks of ten minutes.
 
-It is what `naproxy estimate` reads from a log: from it the bounds, and what other rules would
-have done, are computed for this office. A block is there for each ten minutes that the box
-watched, also without a request: so a quiet night and a box that was off are not the same.
+It holds the same facts that `naproxy estimate` reads from a log, for the bounds and the results of
+other rules at this office. Each ten minutes that the box watched have a block, even without a
+request, so a quiet night differs from a box that was off.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class Stream:
     def add(self, server: str, t_s: float, event: Event) -> None:
         """Take one request that ended and that began at `t_s` by the history's clock.
 
-        Robots' are left out, questions how the server is, and those of who had used up his
-        share: they do not count.
+        Requests of robots, requests to the status path, and those of clients over their share do
+        not count and are left out.
         """
         robot = event.klass < len(Klass) and Klass(event.klass).robot
         if robot or event.spent or event.outcome == Outcome.STATUS:
@@ -133,7 +133,7 @@ class Stream:
             self._watched_s[name] = max(since_s, now_s)
 
     def write(self, db: sqlite3.Connection, before_s: float, now_s: float) -> None:
-        """Write requests of minutes that ended before `before_s`, and what was watched until now.
+        """Write requests of minutes that ended before `before_s`, and the time watched until now.
 
         `written` once that is committed.
         """

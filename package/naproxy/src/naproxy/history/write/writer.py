@@ -1,7 +1,7 @@
-"""What the controller writes into the history, and when.
+"""The controller's writes to the history, and their times.
 
-One writer, the controller. What comes often is gathered in memory and written once a
-minute; what is rare and matters after a crash (transitions, wakes) is written at once.
+The controller is the only writer. Frequent data is gathered in memory and written once a minute;
+rare data that matters after a crash (transitions, wakes) is written at once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PRUNED: Final = (power, requests, agents, stream)
 
 
 class History:
-    """What the controller's other parts hand their figures to; `tick` once a batch."""
+    """Takes the figures of the controller's other parts; `tick` once a batch."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class History:
             self._carbon.add(self.clock.now_s(), co2_g)
 
     def rules(self, rules: Sequence[Rule]) -> None:
-        """From now on these are the office's rules: what each does is counted."""
+        """From now on these are the office's rules; count the effect of each."""
         self._store.batch(lambda db: self._refusals.use(db, rules, self.clock.now_s()))
 
     def watch(self, servers: Iterable[str]) -> None:
@@ -139,10 +139,10 @@ class History:
         return BATCH_S - self.clock.now_s() % BATCH_S + LATE_S
 
     def tick(self) -> None:
-        """Write what was gathered, follow the clock, delete a little of what is too old.
+        """Write the gathered data, follow the clock, delete some of the oldest rows.
 
-        Hours and traffic only when the disk is made to keep it all: until then a crash of
-        the controller costs neither, they are made anew of the minutes and Varnish's ring.
+        Hours and traffic are written only before a sync: until then a crash of the controller
+        costs neither, since they are recomputed from the minutes and Varnish's ring.
         """
         self._batches += 1
         rare = self.sync_due
@@ -158,7 +158,7 @@ class History:
             self._prune()
 
     def flush(self) -> bool:
-        """Write all that was gathered or nothing; what was not written is kept for later."""
+        """Write all gathered data or nothing; keep unwritten data for later."""
         return self._flush(rare=True, before_s=math.inf)
 
     def _flush(self, *, rare: bool, before_s: float) -> bool:
@@ -231,7 +231,7 @@ class History:
             refusals.shift(db, since_s, by_s)
             state_hours.shift(db, since_s)
 
-        # What waits in memory has times by the clock as it was.
+        # Rows waiting in memory have times by the clock as it was.
         done = self.flush() and self._store.batch(move)
         if done:
             self._stream.moved()
