@@ -156,6 +156,68 @@ def test_a_password_that_is_not_the_present_one_is_said_beside_its_field(
     clean(account)
 
 
+def test_a_phone_is_added_and_asked_for_until_it_is_turned_off(
+    account: WatchedPage, open_page: OpenPage
+) -> None:
+    name = "Carla"
+
+    account.get_by_role("button", name="Add somebody").first.click()
+    account.locator("#user-name").fill(name)
+    account.locator("#user-password").fill(ANOTHER)
+    account.locator("#user-dialog [type=submit]").click()
+    expect(account.locator("#users")).to_contain_text(name)
+    opened = open_page(user=None)
+    page = opened.page
+    opened.watch.allow("403|422")
+    log_in(page, name, ANOTHER)
+    page.goto("/account")
+    page.get_by_role("button", name="Turn on two-factor login").click()
+    page.locator("#second-password").fill(ANOTHER)
+    page.locator("#second-dialog [type=submit]").click()
+    expect(page.locator("#second-link")).to_have_attribute("href", re.compile("^otpauth://totp/"))
+    clean(opened)
+    secret = page.locator("#second-secret").inner_text()
+    page.locator("#second-code").fill("000000")
+    page.locator("#second-code-dialog [type=submit]").click()
+    expect(page.locator("#second-code")).to_have_attribute("aria-invalid", "true")
+    made = subprocess.run(
+        ["oathtool", "--totp", "--base32", "-"],
+        input=secret,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    used = made.stdout.strip()
+    page.locator("#second-code").fill(used)
+    page.locator("#second-code-dialog [type=submit]").click()
+    recovery = page.locator("#recovery-codes").inner_text().split()
+    assert len(recovery) == 10
+    page.get_by_role("button", name="I have it").click()
+    expect(page.locator("#second")).to_contain_text("10 recovery codes are left")
+    clean(opened)
+    page.context.clear_cookies()
+    page.goto("/login")
+    page.locator("#name").fill(name)
+    page.locator("#password").fill(ANOTHER)
+    page.keyboard.press("Enter")
+    page.locator("#code").fill(used)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("used already")
+    clean(opened)
+    page.locator("#code").fill(recovery[0])
+    page.keyboard.press("Enter")
+    page.goto("/account")
+    expect(page.locator("#second")).to_contain_text("9 recovery codes are left")
+    account.reload()
+    account.get_by_role("button", name=f"Turn off two-factor login for {name}").click()
+    account.get_by_role("dialog").get_by_role("button", name="Turn off").click()
+    button = account.get_by_role("button", name=f"Turn off two-factor login for {name}")
+    expect(button).to_have_count(0)
+    account.get_by_role("button", name=f"Remove {name}").click()
+    account.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(account.locator("#users")).not_to_contain_text(name)
+
+
 @pytest.mark.parametrize("size", [pytest.param("desktop", marks=pytest.mark.long), "phone"])
 def test_a_session_ends_from_another_browser(open_page: OpenPage, size: Size) -> None:
     pages = [open_page(user=None, size=size) for _ in range(2)]

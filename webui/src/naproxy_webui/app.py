@@ -7,6 +7,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from flask import Flask, Response, current_app, make_response, request
+from naproxy.api.routes import JSON
 from naproxy.api.shapes import ShapeError
 from werkzeug.exceptions import HTTPException
 
@@ -30,15 +31,16 @@ def create_app(
     settings: Settings,
     *,
     clock: Callable[[], float] = time.monotonic,
+    now: Callable[[], float] = time.time,
     cost: Callable[[], passwords.Cost] = passwords.measured,
 ) -> Flask:
-    """Return the web interface of one box; `clock` and `cost` are the tests' to change."""
+    """Return the web interface of one box; `clock`, `now` and `cost` are the tests' to change."""
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = guard.MOST_BODY_BYTES
     app.extensions["naproxy_settings"] = settings
     app.extensions["naproxy_office_language"] = lambda: office().language
     app.extensions["naproxy_control"] = Control(settings.control_socket)
-    guard.install(app, settings, clock=clock, cost=cost)
+    guard.install(app, settings, clock=clock, now=now, cost=cost)
     found = list(discover())
     for blueprint in found:
         app.register_blueprint(blueprint)
@@ -54,7 +56,8 @@ def create_app(
 
 
 def _wants_json() -> bool:
-    return request.path.startswith(("/api/", "/metrics"))
+    # A page that signs in again asks for it at /login too.
+    return request.path.startswith(("/api/", "/metrics")) or request.accept_mimetypes.best == JSON
 
 
 def _refused(error: ApiError) -> Response:

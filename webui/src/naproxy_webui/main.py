@@ -74,6 +74,11 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="remove all users and tokens, so that somebody can claim the box again; then end",
     )
+    made.add_argument(
+        "--forget-second-factor",
+        metavar="USER",
+        help="turn this user's two-factor login off, end the user's sessions; then end",
+    )
     return made
 
 
@@ -92,11 +97,27 @@ def main(arguments: list[str] | None = None) -> int:
     from naproxy_webui.app import create_app  # noqa: PLC0415 - `--help` needs none of it
 
     app = create_app(settings)
+    if args.forget_second_factor is not None:
+        return _forget_second_factor(app, args.forget_second_factor)
     if args.forget_users:
         app.extensions["naproxy_keys"].forget_all()
     announce(list(words(app, settings)), args.announce)
     if not args.forget_users:
         _serve(app, args.listen)
+    return 0
+
+
+def _forget_second_factor(app: Flask, name: str) -> int:
+    from naproxy_webui.auth.users import key  # noqa: PLC0415 - `--help` needs none of it
+
+    keys = app.extensions["naproxy_keys"]
+    user = next((each for each in keys.users.all() if key(each.name) == key(name)), None)
+    if user is None or not keys.seconds.turn_off(user):
+        why = "no user has that name" if user is None else "two-factor login is not on"
+        print(f"naproxy-webui: {name}: {why}", file=sys.stderr)
+        return 1
+    keys.sessions.end_all(user.id)
+    print(f"naproxy-webui: {user.name} now signs in with the password only")
     return 0
 
 

@@ -11,7 +11,14 @@ from naproxy.api.routes import READS
 from naproxy_webui.auth.guard import Keys
 from naproxy_webui.http.access import access_of
 
-OPEN = {"login.page", "login.log_in", "claim.page", "claim.make_first_user", "static"}
+OPEN = {
+    "login.page",
+    "login.log_in",
+    "login.log_in_by_code",
+    "claim.page",
+    "claim.make_first_user",
+    "static",
+}
 OPEN |= {"agent.program", "agent.key"}
 ADMINISTRATORS_READ = {
     *(

@@ -16,11 +16,16 @@ class Attempts:
     """After `free` failures the wait before the next doubles, up to `most_s`."""
 
     def __init__(
-        self, free: int, most_s: float, clock: Callable[[], float] = time.monotonic
+        self,
+        free: int,
+        most_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        forget_s: float = FORGET_S,
     ) -> None:
         self._free = free
         self._most_s = most_s
         self._clock = clock
+        self._forget_s = forget_s
         self._lock = threading.Lock()
         self._known: dict[str, tuple[int, float]] = {}
 
@@ -32,7 +37,7 @@ class Attempts:
         with self._lock:
             now_s = self._clock()
             failures, last_s = self._known.pop(key, (0, now_s))
-            if now_s - last_s > FORGET_S:
+            if now_s - last_s > self._forget_s:
                 failures = 0
             wait_s = self._wait_s(failures) - (now_s - last_s)
             if wait_s > 0:

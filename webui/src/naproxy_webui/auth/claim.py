@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 FILE: Final = "claim-code"
-_LETTERS: Final = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
+LETTERS: Final = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 """No letter that looks like another one."""
 _LENGTH: Final = 12
 
@@ -23,7 +23,7 @@ def code(state_dir: Path) -> str:
         kept = ""
     if len(_bare(kept)) == _LENGTH:
         return kept
-    letters = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+    letters = "".join(secrets.choice(LETTERS) for _ in range(_LENGTH))
     made = "-".join(letters[i : i + 4] for i in range(0, _LENGTH, 4))
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = file.with_suffix(".part")

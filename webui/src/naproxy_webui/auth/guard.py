@@ -16,10 +16,11 @@ from typing import Any, Final
 from flask import Flask, Response, current_app, g, redirect, request, url_for
 from naproxy.api.routes import READS, Access
 
-from naproxy_webui.auth import passwords, tokens, users
+from naproxy_webui.auth import passwords, second, tokens, users
 from naproxy_webui.auth.attempts import Attempts, network
 from naproxy_webui.auth.database import Database
 from naproxy_webui.auth.hosts import Hosts, split
+from naproxy_webui.auth.second import Seconds, Waiting
 from naproxy_webui.auth.sessions import SCHEMA as SESSIONS_SCHEMA
 from naproxy_webui.auth.sessions import Session, Sessions
 from naproxy_webui.auth.tokens import Token, Tokens
@@ -32,6 +33,7 @@ from naproxy_webui.options import Settings
 
 COOKIE: Final = "naproxy"
 MOST_SEEN: Final = 1000
+DAY_S: Final = 86400.0
 MOST_BODY_BYTES: Final = 1 << 20
 
 
@@ -42,6 +44,9 @@ class Keys:
     users: Users
     tokens: Tokens
     sessions: Sessions
+    seconds: Seconds
+    waiting: Waiting
+    """Logins with a right password, until their code comes."""
     hosts: Hosts
     by_address: Attempts
     """Of logins and claims."""
@@ -49,6 +54,8 @@ class Keys:
     """Of logins with a name, from addresses that nobody has logged in from."""
     by_code: Attempts
     """Of codes for an agent's key."""
+    by_second: Attempts
+    """Of codes of a user's second factor. A person who guesses them has the password already."""
     seen: set[str]
     """Addresses and names that logged in from them since the start."""
 
@@ -69,19 +76,23 @@ def install(
     settings: Settings,
     *,
     clock: Callable[[], float] = time.monotonic,
+    now: Callable[[], float] = time.time,
     cost: Callable[[], passwords.Cost] = passwords.measured,
 ) -> None:
     """Open what is kept and put the guard before every view."""
-    kept = Database(settings.state_dir / "webui.db", users.SCHEMA + tokens.SCHEMA)
+    kept = Database(settings.state_dir / "webui.db", users.SCHEMA + tokens.SCHEMA + second.SCHEMA)
     volatile = Database(settings.run_dir / "sessions.db", SESSIONS_SCHEMA)
     made = Keys(
         users=Users(kept, cost),
         tokens=Tokens(kept),
         sessions=Sessions(volatile, clock),
+        seconds=Seconds(kept, now),
+        waiting=Waiting(clock),
         hosts=Hosts(lambda: (*settings.names, *ui_names()), clock=clock),
         by_address=Attempts(free=5, most_s=900.0, clock=clock),
         by_name=Attempts(free=20, most_s=60.0, clock=clock),
         by_code=Attempts(free=5, most_s=900.0, clock=clock),
+        by_second=Attempts(free=5, most_s=3600.0, clock=clock, forget_s=DAY_S),
         seen=set(),
     )
     if not made.users.exist():
@@ -202,7 +213,7 @@ def client_network() -> str:
     return network(request.remote_addr or "")
 
 
-def wait_for(attempts: Attempts, who: str) -> None:
+def wait_for(attempts: Attempts, who: str, where: str | None = None) -> None:
     """Count an attempt; ApiError 429 if it is one too many."""
     wait_s = attempts.begin(who)
     if wait_s > 0:
@@ -210,6 +221,7 @@ def wait_for(attempts: Attempts, who: str) -> None:
         raise ApiError(
             HTTPStatus.TOO_MANY_REQUESTS,
             t("guard.wait", count=seconds),
+            where,
             headers={"Retry-After": str(seconds)},
         )
 
@@ -230,9 +242,34 @@ def check_password(name: str, password: str) -> User:
     found.by_address.refund(net)
     if not known:
         found.by_name.refund(user_key)
-    if len(found.seen) < MOST_SEEN:
-        found.seen.add(familiar)
+    if found.seconds.of(user) is None:
+        _now_familiar(user)
     return user
+
+
+def check_code(user: User, typed: str) -> None:
+    """Take a code of a user's second factor; ApiError 429 or 403 as for a password.
+
+    Guesses are counted for the user, however many addresses they come from. A thief of the
+    password locks the user out of no address that has logged in before. The address's own count
+    is left alone: after wrong passwords it would have the right one wait twice.
+    """
+    found, familiar = keys(), _familiar(user)
+    who = familiar if familiar in found.seen else str(user.id)
+    wait_for(found.by_second, who, "code")
+    if not found.seconds.take(user, typed):
+        raise ApiError(HTTPStatus.FORBIDDEN, t("login.code_wrong"), "code")
+    found.by_second.refund(who)
+    _now_familiar(user)
+
+
+def _familiar(user: User) -> str:
+    return f"{request.remote_addr or ''} {key(user.name)[:80]}"
+
+
+def _now_familiar(user: User) -> None:
+    if len(keys().seen) < MOST_SEEN:
+        keys().seen.add(_familiar(user))
 
 
 def cookie_name() -> str:

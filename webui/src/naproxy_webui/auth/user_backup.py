@@ -1,4 +1,4 @@
-"""Users in a backup: taken out with the digests of their passwords, and put back."""
+"""Users in a backup: taken out with passwords' digests and second factors, and put back."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ from typing import Any, Final
 from naproxy.core.words import LANGUAGES
 
 from naproxy_webui.auth.guard import Keys
-from naproxy_webui.auth.users import MOST_USERS, NAME, ROLES, Users, key
+from naproxy_webui.auth.second import is_kept
+from naproxy_webui.auth.users import MOST_USERS, NAME, ROLES, key
 
 _DIGEST: Final = re.compile(
     r"scrypt\$(?P<n>[0-9]{1,6})\$(?P<r>[0-9]{1,2})\$(?P<p>[0-9]{1,2})"
     r"\$[A-Za-z0-9+/]{22}==\$[A-Za-z0-9+/=]{40,100}"
 )
+_FIELDS: Final = frozenset({"name", "role", "password", "language"})
 _MOST_BYTES: Final = 64 << 20
 """A digest that would need more memory to check is none of ours (passwords.py)."""
 
 
-def export(users: Users) -> list[dict[str, Any]]:
+def export(keys: Keys) -> list[dict[str, Any]]:
     """Return everybody, for a backup with secrets."""
-    return users.export()
+    seconds = {key(user.name): keys.seconds.export(user) for user in keys.users.all()}
+    # A box of before second factors takes the others.
+    return [
+        {**row, **({"second": second} if (second := seconds.get(key(row["name"]))) else {})}
+        for row in keys.users.export()
+    ]
 
 
 def restore(keys: Keys, rows: list[Any]) -> int:
@@ -36,12 +43,18 @@ def restore(keys: Keys, rows: list[Any]) -> int:
     if not whole or not any(row["role"] == "admin" for row in good):
         return 0
     keys.users.replace_all(good, time.time())
+    kept = {key(row["name"]): row["second"] for row in good if "second" in row}
+    for user in keys.users.all():
+        if second := kept.get(key(user.name)):
+            keys.seconds.put_back(user, second)
     keys.sessions.forget_all()
     return len(good)
 
 
 def _is_user(row: object) -> bool:
-    if not isinstance(row, dict) or set(row) != {"name", "role", "password", "language"}:
+    if not isinstance(row, dict) or set(row) - {"second"} != _FIELDS:
+        return False
+    if "second" in row and not is_kept(row["second"]):
         return False
     name, password = row["name"], row["password"]
     if not (isinstance(name, str) and re.fullmatch(NAME, name) and row["role"] in ROLES):

@@ -71,6 +71,11 @@ class Users:
         good = passwords.matches(password, row[1] if row else None, self._cost())
         return self.get(row[0]) if good and row else None
 
+    def digest(self, user: User) -> str:
+        """Return what is kept of a user's password, empty if there is no such user."""
+        row = self._db.row("SELECT password FROM users WHERE id = ?", user.id)
+        return str(row[0]) if row else ""
+
     def add(
         self,
         name: str,

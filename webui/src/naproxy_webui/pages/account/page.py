@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from naproxy.core.words import LANGUAGES
 
 from naproxy_webui.auth import guard
 from naproxy_webui.auth.passwords import LEAST, MOST
+from naproxy_webui.auth.second import MOST_CODE
 from naproxy_webui.auth.sessions import Session
 from naproxy_webui.auth.tokens import SCOPES, Token
 from naproxy_webui.auth.users import ROLES, User
@@ -19,6 +21,7 @@ from naproxy_webui.http.api import route
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
 from naproxy_webui.i18n.texts import t
+from naproxy_webui.office.office import office
 from naproxy_webui.render import render
 
 blueprint = Page("account", __name__, "/account")
@@ -46,10 +49,13 @@ TOKEN: Final = obj(
     created_s=number(description="Epoch seconds"),
     used_s=nullable(number(description="Epoch seconds, to a day")),
 )
+CODE: Final = string(minLength=1, maxLength=MOST_CODE)
+RECOVERY: Final = obj(recovery=array(string()))
 ACCOUNT: Final = obj(
     name=string(),
     role=choice(*ROLES),
     language=nullable(choice(*LANGUAGES)),
+    second=nullable(obj(on_since_s=number(description="Epoch seconds"), recovery_codes=integer())),
     sessions=array(SESSION),
     tokens=array(TOKEN),
 )
@@ -74,10 +80,12 @@ def _fingerprint() -> str | None:
 def account() -> Any:
     """Who is logged in, with sessions and tokens."""
     user, keys = _user(), guard.keys()
+    second = keys.seconds.of(user)
     return {
         "name": user.name,
         "role": user.role,
         "language": user.language,
+        "second": asdict(second) if second else None,
         "sessions": [_session(each) for each in keys.sessions.of(user.id)],
         "tokens": [_token(each) for each in keys.tokens.of(user)],
     }
@@ -95,16 +103,111 @@ def account() -> Any:
 def change_password(body: dict[str, Any]) -> Any:
     """Change one's own password; all other sessions end."""
     user, keys = _user(), guard.keys()
-    try:
-        guard.check_password(user.name, body["current"])
-    except ApiError as error:
-        if error.status is HTTPStatus.FORBIDDEN:
-            words = t("account.password_wrong")
-            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, "current") from None
-        raise
+    _check_password(user, body["current"], "current")
     keys.users.set_password(user, body["password"])
     keys.sessions.end_all(user.id, but=g.session.id)
     return {"ok": True}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/account/second",
+    body=obj(password=PASSWORD),
+    answer=obj(secret=string(), link=string(description="otpauth:// for an authenticator app")),
+    refusals=(409,),
+    role="viewer",
+    scope="session",
+)
+def begin_second(body: dict[str, Any]) -> Any:
+    """Make a secret for one's own second factor; it is on once a code has come back."""
+    user, keys = _user(), guard.keys()
+    if keys.seconds.of(user):
+        raise ApiError(HTTPStatus.CONFLICT, t("account.second_is_on"))
+    _check_password(user, body["password"], "password")
+    issuer = f"Naproxy {office().name}".replace(":", " ").strip()
+    secret, link = keys.seconds.begin(user, issuer)
+    return {"secret": secret, "link": link}
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/api/account/second",
+    body=obj(code=CODE),
+    answer=RECOVERY,
+    role="viewer",
+    scope="session",
+)
+def turn_second_on(body: dict[str, Any]) -> Any:
+    """Turn the second factor on with a code of the app; all other sessions end.
+
+    The recovery codes are shown this once.
+    """
+    user, keys = _user(), guard.keys()
+    recovery = keys.seconds.turn_on(user, body["code"])
+    if recovery is None:
+        raise _wrong_code()
+    keys.sessions.end_all(user.id, but=g.session.id)
+    return {"recovery": recovery}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/account/second/recovery",
+    body=obj(password=PASSWORD, code=CODE),
+    answer=RECOVERY,
+    refusals=(409,),
+    role="viewer",
+    scope="session",
+)
+def new_recovery_codes(body: dict[str, Any]) -> Any:
+    """Make new recovery codes; those before them are void."""
+    user = _with_code(body)
+    return {"recovery": guard.keys().seconds.new_recovery_codes(user)}
+
+
+@route(
+    blueprint,
+    "POST",
+    "/api/account/second/off",
+    body=obj(password=PASSWORD, code=CODE),
+    answer=OK,
+    refusals=(409,),
+    role="viewer",
+    scope="session",
+)
+def turn_second_off(body: dict[str, Any]) -> Any:
+    """Turn one's own second factor off, with password and a code: a session is not enough."""
+    guard.keys().seconds.turn_off(_with_code(body))
+    return {"ok": True}
+
+
+def _with_code(body: dict[str, Any]) -> User:
+    user = _user()
+    if guard.keys().seconds.of(user) is None:
+        raise ApiError(HTTPStatus.CONFLICT, t("account.second_is_off"))
+    _check_password(user, body["password"], "password")
+    try:
+        guard.check_code(user, body["code"])
+    except ApiError as error:
+        raise _wrong_code() if error.status is HTTPStatus.FORBIDDEN else error from None
+    return user
+
+
+def _check_password(user: User, password: str, where: str) -> None:
+    try:
+        guard.check_password(user.name, password)
+    except ApiError as error:
+        if error.status is HTTPStatus.FORBIDDEN:
+            words = t("account.password_wrong")
+            raise ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, words, where) from None
+        raise
+
+
+def _wrong_code() -> ApiError:
+    return ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, t("login.code_wrong"), "code")
 
 
 @route(
@@ -137,10 +240,19 @@ def end_session(number: int) -> Any:
     return {"ok": True}
 
 
-@route(blueprint, "DELETE", "/api/account/sessions", answer=OK, role="viewer", scope="session")
-def end_sessions() -> Any:
-    """Log out everywhere, here too."""
-    guard.keys().sessions.end_all(_user().id)
+@route(
+    blueprint,
+    "DELETE",
+    "/api/account/sessions",
+    query={"others": boolean(description="All but the one that asks")},
+    answer=OK,
+    role="viewer",
+    scope="session",
+)
+def end_sessions(query: dict[str, Any]) -> Any:
+    """Log out everywhere, here too unless only the others are to end."""
+    but = g.session.id if query.get("others") else None
+    guard.keys().sessions.end_all(_user().id, but=but)
     return {"ok": True}
 
 

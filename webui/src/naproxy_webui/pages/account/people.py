@@ -22,6 +22,7 @@ USER: Final = obj(
     name=string(),
     role=choice(*ROLES),
     created_s=number(description="Epoch seconds"),
+    second=boolean(description="Whether a second factor is on"),
     this=boolean(description="Whether it is the one who asks"),
 )
 PASSWORD: Final = string(minLength=1, maxLength=MOST)
@@ -59,13 +60,27 @@ def add(body: dict[str, Any]) -> Any:
     blueprint,
     "PATCH",
     "/api/users/<int(max=2147483647):number>",
-    body=obj(role=choice(*ROLES), password=PASSWORD, optional=("role", "password")),
+    body=obj(
+        role=choice(*ROLES),
+        password=PASSWORD,
+        second=choice("off"),
+        optional=("role", "password", "second"),
+    ),
     answer=USER,
+    refusals=(409,),
     scope="session",
 )
 def change(number: int, body: dict[str, Any]) -> Any:
-    """Change a user's role, or set a new password: the user's sessions end."""
+    """Change a user's role, set a new password or turn the second factor off.
+
+    With either of the latter two the user's sessions end.
+    """
     keys, user = guard.keys(), _find(number)
+    if "second" in body:
+        if user.id == g.user.id:  # that needs the password and a code
+            raise ApiError(HTTPStatus.CONFLICT, t("account.second_own"), "second")
+        keys.seconds.turn_off(user)
+        keys.sessions.end_all(user.id)
     if "password" in body:
         keys.users.set_password(user, body["password"])
         keys.sessions.end_all(user.id, but=g.session.id)
@@ -99,5 +114,6 @@ def _said(user: User) -> dict[str, Any]:
         "name": user.name,
         "role": user.role,
         "created_s": user.created_s,
+        "second": guard.keys().seconds.of(user) is not None,
         "this": user.id == g.user.id,
     }

@@ -1,4 +1,4 @@
-"""/login and /api/logout."""
+"""/login, its second step and /api/logout."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from naproxy.api.routes import JSON
 from naproxy.api.shapes import boolean, obj
 
 from naproxy_webui.auth import guard
+from naproxy_webui.auth.second import same_password
+from naproxy_webui.auth.users import User
 from naproxy_webui.http.access import access
 from naproxy_webui.http.api import json_response, route
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
+from naproxy_webui.i18n.texts import t
 from naproxy_webui.render import render
 
 blueprint = Page("login", __name__, "/login")
@@ -35,21 +38,59 @@ def page() -> Response:
 @blueprint.post("/login")
 @access(open=True)
 def log_in() -> Response:
-    """Begin a session, or say why not.
+    """Begin a session, ask for the code of a second factor, or say why not.
 
-    A page that is open, whose session has ended, asks for JSON: `csrf` is what its changes carry
-    from now on.
+    A page that is open, whose session has ended, asks for JSON. Its changes carry `csrf` from now
+    on; the code is sent with `step`.
     """
     name, goal = request.form.get("name", ""), destination(request.form.get("next", ""))
-    on_page = request.accept_mimetypes.best == JSON
     try:
         user = guard.check_password(name, request.form.get("password", ""))
     except ApiError as refused:
-        if on_page:
+        if _on_page():
             raise
         return _form(goal, name, refused)
+    keys = guard.keys()
+    if keys.seconds.of(user) is None:
+        return _signed_in(user, goal)
+    step = keys.waiting.begin(user, keys.users.digest(user))
+    if _on_page():
+        return json_response({"csrf": None, "step": step})
+    return _code_form(goal, step)
+
+
+@blueprint.post("/login/code")
+@access(open=True)
+def log_in_by_code() -> Response:
+    """Begin a session with a second factor's code, after the right password."""
+    keys, step = guard.keys(), request.form.get("step", "")
+    goal = destination(request.form.get("next", ""))
+    number, password = keys.waiting.find(step) or (0, b"")
+    user = keys.users.get(number)
+    try:
+        if user is None or not same_password(password, keys.users.digest(user)):
+            raise _too_late()
+        guard.check_code(user, request.form.get("code", ""))
+        if not keys.waiting.end(step):
+            raise _too_late()
+    except ApiError as refused:
+        if _on_page():
+            raise
+        return _code_form(goal, step, refused) if refused.where else _form(goal, "", refused)
+    return _signed_in(user, goal)
+
+
+def _too_late() -> ApiError:
+    return ApiError(HTTPStatus.FORBIDDEN, t("login.code_late"))
+
+
+def _on_page() -> bool:
+    return request.accept_mimetypes.best == JSON
+
+
+def _signed_in(user: User, goal: str) -> Response:
     session, secret = guard.begin(user)
-    made = json_response({"csrf": session.csrf}) if on_page else guard.redirect_to(goal)
+    made = json_response({"csrf": session.csrf}) if _on_page() else guard.redirect_to(goal)
     return guard.with_cookie(made, secret)
 
 
@@ -66,8 +107,16 @@ def destination(wanted: str) -> str:
 
 
 def _form(goal: str, name: str = "", refused: ApiError | None = None) -> Response:
+    return _shown("login.html", refused, next=goal, name=name[:100])
+
+
+def _code_form(goal: str, step: str, refused: ApiError | None = None) -> Response:
+    return _shown("login_code.html", refused, next=goal, step=step)
+
+
+def _shown(template: str, refused: ApiError | None, **values: str) -> Response:
     words = refused.words if refused else None
     status = refused.status if refused else HTTPStatus.OK
-    made = make_response(render("login.html", next=goal, name=name[:100], error=words), status)
+    made = make_response(render(template, error=words, **values), status)
     made.headers.update(refused.headers if refused else {})
     return made

@@ -54,7 +54,7 @@ def backup(body: dict[str, Any]) -> Any:
 
     One that is to restore a box has them. With a password it is encrypted.
     """
-    people = user_backup.export(guard.keys().users) if body.get("secrets") else []
+    people = user_backup.export(guard.keys()) if body.get("secrets") else []
     return _made("backup", control().call("box.backup", {**body, "users": people}))
 
 

@@ -398,10 +398,11 @@ async function call(method, path, { query, body, timeout_ms = TIMEOUT_MS } = {})
 }
 
 /**
- * Sign in without leaving the page. @param {Record<string, string>} form @returns {Promise<Loose>}
+ * Sign in without leaving the page; with `step` it is the second one.
+ * @param {Record<string, string>} form @returns {Promise<Loose>}
  */
 export async function logIn(form) {
-	const answer = await fetch("/login", {
+	const answer = await fetch(form.step ? "/login/code" : "/login", {
 		method: "POST",
 		headers: { Accept: "application/json" },
 		body: new URLSearchParams(form),

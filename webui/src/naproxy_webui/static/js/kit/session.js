@@ -25,18 +25,41 @@ async function ask() {
 		required: true,
 		autofocus: true,
 	});
+	const code = h("input.input", {
+		id: "again-code",
+		name: "code",
+		autocomplete: "one-time-code",
+		maxlength: 40,
+	});
+	const second = h(
+		"div.field",
+		{ hidden: true },
+		h("label", { for: code.id }, t("kit.session.code")),
+		code,
+		h("p.hint", t("kit.session.code_hint")),
+	);
+	let step = "";
 	const form = h(
 		"form.dialog",
 		h("h2", { id: "again-title" }, t("kit.session.title")),
 		h("p", t("kit.session.words", { name })),
 		h("div.field", h("label", { for: password.id }, t("kit.session.password")), password),
+		second,
 		h("footer", h("button.button.primary", t("kit.session.submit"))),
 	);
 	const dialog = h("dialog", { "aria-labelledby": "again-title" }, form);
 	onSubmit(
 		form,
-		() => logIn({ name, password: password.value }),
-		({ csrf }) => {
+		() => logIn(step ? { step, code: code.value } : { name, password: password.value }),
+		(answer) => {
+			const { csrf } = answer;
+			if (answer.step) {
+				step = answer.step;
+				second.hidden = false;
+				code.required = true;
+				code.focus();
+				return;
+			}
 			/** @type {HTMLMetaElement} */ (one('meta[name="csrf-token"]')).content = csrf;
 			dialog.close("yes");
 		},

@@ -28,6 +28,43 @@ onSubmit(
 	() => location.reload(),
 );
 
+// The second factor
+
+/** @param {Account["second"]} second */
+function showSecond(second) {
+	const button_ = (/** @type {HTMLDialogElement} */ dialog, /** @type {string} */ words) =>
+		button("", words, () => open(dialog));
+	fill(
+		at("second"),
+		second
+			? [
+					h("p", t("account.second_is_on_since", { time: dateTime(second.on_since_s) })),
+					h(
+						second.recovery_codes > 3 ? "p" : "p.bad",
+						t("account.second_recovery_left", { count: second.recovery_codes }),
+					),
+					h(
+						"div.actions",
+						button_(recoveryDialog, t("account.second_recovery_make")),
+						button_(offDialog, t("account.second_off")),
+					),
+				]
+			: h("div.actions", button_(secondDialog, t("account.second_on"))),
+	);
+}
+
+/** @param {string[]} codes */
+function showRecovery(codes) {
+	const list = h("pre.mono", { id: "recovery-codes" }, codes.join("\n"));
+	return shownOnce(
+		t("account.second_recovery_title"),
+		t("account.second_recovery_words"),
+		list,
+		() => getSelection()?.selectAllChildren(list),
+		codes.join("\n"),
+	);
+}
+
 // Sessions and tokens
 
 /** @param {string} words @param {string} label @param {() => unknown} work @param {string} kind */
@@ -81,6 +118,7 @@ function sessionRow(session) {
 		"tr",
 		cell(t("account.session_browser"), browserName(session.agent)),
 		cell(t("account.session_address"), session.address),
+		cell(t("account.session_since"), dateTime(session.since_s)),
 		cell(t("account.session_seen"), dateTime(session.seen_s)),
 		h(
 			"td.end",
@@ -131,11 +169,18 @@ function tokenRow(token) {
 
 async function showAccount() {
 	const account = await get("/api/account");
+	showSecond(account.second);
+	at("sessions-end-others").hidden = account.sessions.length < 2;
 	fill(
 		at("sessions"),
 		table(
 			t("account.sessions_title"),
-			[t("account.session_browser"), t("account.session_address"), t("account.session_seen")],
+			[
+				t("account.session_browser"),
+				t("account.session_address"),
+				t("account.session_since"),
+				t("account.session_seen"),
+			],
 			account.sessions.map(sessionRow),
 		),
 	);
@@ -167,6 +212,12 @@ onPress(at("sessions-end"), async () => {
 	location.assign("/login");
 });
 
+onPress(at("sessions-end-others"), async () => {
+	await del("/api/account/sessions?others=true");
+	toast(t("account.sessions_others_ended"));
+	await showAccount();
+});
+
 /** @param {string} secret */
 function showSecret(secret) {
 	const field = h("input.input.mono", {
@@ -175,10 +226,25 @@ function showSecret(secret) {
 		value: secret,
 		"aria-label": t("account.token_made"),
 	});
+	return shownOnce(
+		t("account.token_made"),
+		t("account.token_made_words"),
+		field,
+		() => field.select(),
+		secret,
+	);
+}
+
+/**
+ * A secret, shown once.
+ * @param {string} title @param {string} words @param {HTMLElement} what
+ * @param {() => void} select @param {string} text
+ */
+function shownOnce(title, words, what, select, text) {
 	const copying = async () => {
-		field.select();
+		select();
 		try {
-			await navigator.clipboard.writeText(secret);
+			await navigator.clipboard.writeText(text);
 		} catch {
 			document.execCommand("copy"); // without https there is no clipboard object
 		}
@@ -188,9 +254,9 @@ function showSecret(secret) {
 	const form = h(
 		"form.dialog",
 		{ method: "dialog" },
-		h("h2", { id: "token-made-title" }, t("account.token_made")),
-		h("p", t("account.token_made_words")),
-		field,
+		h("h2", { id: "token-made-title" }, title),
+		h("p", words),
+		what,
 		h("footer", copy, h("button.button.primary", t("account.token_close"))),
 	);
 	return open(h("dialog", { "aria-labelledby": "token-made-title" }, form), { once: true });
@@ -199,7 +265,8 @@ function showSecret(secret) {
 /**
  * A dialog with a form: `send(values)`, then `done(answer)`; the form is empty when it opens.
  * @template T
- * @param {"token-dialog" | "user-dialog" | "user-password-dialog"} id
+ * @param {"token-dialog" | "user-dialog" | "user-password-dialog" | "second-dialog"
+ *   | "second-code-dialog" | "second-recovery-dialog" | "second-off-dialog"} id
  * @param {(given: Record<string, any>) => Promise<T>} send @param {(answer: T) => unknown} done
  */
 function formDialog(id, send, done) {
@@ -216,6 +283,40 @@ function formDialog(id, send, done) {
 	});
 	return dialog;
 }
+
+const secondDialog = formDialog(
+	"second-dialog",
+	(given) => post("/api/account/second", given),
+	({ secret, link }) => {
+		at("second-secret").textContent = secret.match(/.{4}/g)?.join(" ") ?? secret;
+		/** @type {HTMLAnchorElement} */ (at("second-link")).href = link;
+		open(codeDialog);
+	},
+);
+const codeDialog = formDialog(
+	"second-code-dialog",
+	(given) => put("/api/account/second", given),
+	async ({ recovery }) => {
+		await showAccount();
+		await showRecovery(recovery);
+	},
+);
+const recoveryDialog = formDialog(
+	"second-recovery-dialog",
+	(given) => post("/api/account/second/recovery", given),
+	async ({ recovery }) => {
+		await showAccount();
+		await showRecovery(recovery);
+	},
+);
+const offDialog = formDialog(
+	"second-off-dialog",
+	(given) => post("/api/account/second/off", given),
+	() => {
+		toast(t("account.second_is_off"));
+		return showAccount();
+	},
+);
 
 const tokenDialog = formDialog(
 	"token-dialog",
@@ -280,6 +381,18 @@ function userRow(user) {
 		});
 		open(passwordDialog);
 	};
+	const secondOff = async () => {
+		const sure = await confirm({
+			title: t("account.second_off_of", { name: user.name }),
+			text: t("account.second_off_words", { name: user.name }),
+			yes: t("account.second_off"),
+			danger: true,
+		});
+		if (!sure) return;
+		await patch(`/api/users/${user.id}`, { second: "off" });
+		toast(t("account.user_saved"));
+		await showUsers();
+	};
 	const buttons = user.this
 		? h("span.badge", t("account.user_you"))
 		: h(
@@ -289,6 +402,12 @@ function userRow(user) {
 					t("account.user_set_password_of", { name: user.name }),
 					setPassword,
 				),
+				user.second &&
+					pressed(
+						t("account.second_off"),
+						t("account.second_off_of", { name: user.name }),
+						secondOff,
+					),
 				pressed(
 					t("account.user_remove"),
 					t("account.user_remove_of", { name: user.name }),
