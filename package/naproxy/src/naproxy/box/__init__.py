@@ -1,7 +1,7 @@
-"""What the box does for itself: network, time, name, backup, logs, restart (docs/box.md).
+"""The box's own affairs: network, time, name, backup, logs, restart (docs/box.md).
 
-What belongs to the machine and not to Naproxy is done only where `--platform` says that the
-whole machine is ours; elsewhere the API says whose it is.
+It changes the machine itself only if `--platform` says that the whole machine is ours; elsewhere
+the API names the owner.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""The control API's part below /v1/box: what the box does for itself (docs/box.md)."""
+"""The control API's part below /v1/box: the box's own affairs (docs/box.md)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _REQUEST: Final = "request.json"
 
 
 class Host(Protocol):
-    """What the operations need of the controller, which is above this room."""
+    """The controller's functions that the operations need; the controller lies above this room."""
 
     file: Path
     here: Installation
@@ -56,7 +56,7 @@ class Host(Protocol):
         """Write what was learned."""
 
     def restart(self) -> None:
-        """Begin anew, as soon as the answer is out."""
+        """Restart as soon as the answer is sent."""
 
     def backup_fetched(self, *, complete: bool) -> None:
         """Remember that somebody has a backup as of now; `complete`: with passwords and keys."""
@@ -286,7 +286,7 @@ class Operations:
             host = self._host
             asked = {"file": str(host.file), "data_dir": host.here.data_dir, **asked}
             request = self._path(_REQUEST)
-            # Not an argument: who may see the processes must not see the digests in it.
+            # Not an argument: every user who may list processes would see the digests in it.
             files.write(request, json.dumps(asked), 0o600)
             argv = (sys.executable, "-m", "naproxy.box.work", str(request))
             done = await self._does.run(argv, _WORK_S)

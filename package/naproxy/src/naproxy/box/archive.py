@@ -1,12 +1,12 @@
-"""The backup: one tar.gz file with a plain list of what is in it. Made and read in a child.
+"""The backup: one tar.gz file with a plain list of its contents. Made and read in a child.
 
-    naproxy-backup.json   what it is: format, version, time, host name, what is in it
+    naproxy-backup.json   format, version, time, host name, list of contents
     naproxy.toml          the configuration; without secrets unless they were asked for
-    saved.json            what was learned: policies, measured times
-    users.json            who may log in, with the digests of their passwords (a secret)
+    saved.json            learned values: policies, measured times
+    users.json            users with the digests of their passwords (a secret)
     files/ETC/...         keys and passwords that the configuration names (secrets)
     edge/ID.pem           certificates of HTTPS with their keys (secrets)
-    edge/acme/ISSUER.pem  keys of the accounts with who issues certificates (secrets)
+    edge/acme/ISSUER.pem  keys of the accounts with issuers of certificates (secrets)
     history.db            the history, if it was asked for
 
 Not encrypted: `sealed.py` is around it where a password was given. Everything read is bounded and
@@ -55,7 +55,7 @@ class ArchiveError(WrongError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is to be in a backup."""
+    """The wanted contents of a backup."""
 
     history: bool = False
     secrets: bool = False
@@ -136,7 +136,7 @@ def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a backup has in it."""
+    """The contents of a backup."""
 
     about: dict[str, Any]
     toml: bytes

@@ -1,4 +1,4 @@
-"""What somebody who helps needs to see: one tar.gz of texts, no secret and no visitor in it."""
+"""Diagnostics for a helper: one tar.gz of texts, without secrets and visitors."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ Have a look at it before you give it away.
 async def gather(
     does: Machine, told: Mapping[str, Any], log: list[str], data_dir: Path
 ) -> dict[str, str]:
-    """Return the texts by name; `told` is what the controller says, as JSON types.
+    """Return the texts by name; `told` is the controller's status, as JSON types.
 
-    Of a request in a reason its class stays: neither who it was nor for what.
+    For a request in a reason only its class stays, without the client and the address.
     """
     texts = {"README.txt": _README, "log.txt": _asked().sub(_ASKED, "\n".join(log)) + "\n"}
     for name, value in told.items():

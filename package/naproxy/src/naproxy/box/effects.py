@@ -1,4 +1,4 @@
-"""What the box's operations do to the machine, in one place: tests give others."""
+"""The effects of the box's operations on the machine, in one place; tests replace them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_BYTES: Final = 1 << 20
 
 
 class Machine:
-    """Programs, and what the machine is called."""
+    """Programs, and the machine's name."""
 
     async def run(self, argv: Sequence[str], timeout_s: float) -> Printed:
         """Run a program; OSError if it cannot be started."""

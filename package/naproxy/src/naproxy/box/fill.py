@@ -1,7 +1,7 @@
-"""How full Varnish's cache is, and what it let go in the last day.
+"""How full Varnish's cache is, and how much it evicted in the last day.
 
-Varnish's counters begin anew with each of its starts; what went by is kept by the hour, so that
-a day can be told after a restart of Varnish, or of the controller.
+Varnish's counters start again with each of its starts. Evictions are kept by the hour, so that a
+day can be reported after a restart of Varnish, or of the controller.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DAY_H: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What Varnish says; the last three have been counted since it started."""
+    """Varnish's counters; the last three count from its start."""
 
     uptime_s: int
     used_bytes: int
@@ -68,7 +68,7 @@ def read(text: bytes) -> Counted | None:
 
 
 class Ledger:
-    """What went by the hour. Pure: times are arguments."""
+    """Evictions by the hour. Pure: times are arguments."""
 
     def __init__(self, kept: Mapping[str, Any] | None = None) -> None:
         """Go on where another run ended, as far as that can be read."""
@@ -118,7 +118,7 @@ class Ledger:
         return last if grown else None
 
     def told(self) -> dict[str, Any] | None:
-        """Return how full it was at the last count, and what went in the day before that."""
+        """Return how full it was at the last count, and the evictions of the day before that."""
         if self._last is None:
             return None
         t_s, counted = self._last
@@ -157,7 +157,7 @@ class Fill:
         self._task = asyncio.get_running_loop().create_task(self._go_on())
 
     def stop(self) -> None:
-        """Ask no more; what was counted is written."""
+        """Stop asking, and write the counts."""
         if self._task:
             self._task.cancel()
             self._save()
@@ -168,7 +168,7 @@ class Fill:
             await asyncio.sleep(EVERY_S)
 
     async def ask(self) -> None:
-        """Ask once; that it is not there is no news: who serves visitors looks after it."""
+        """Ask once. A missing Varnish is not reported here; the front door's check does that."""
         try:
             done = await self._does.run(self._argv, _ASK_S)
         except OSError:

@@ -1,4 +1,4 @@
-"""Checks of what the box is told about itself. Pure: ApiError with the field."""
+"""Checks of the box's own settings. Pure: ApiError with the field."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Net = ipaddress.IPv4Network | ipaddress.IPv6Network
 _V4, _V6 = 4, 6
 _THIS_NETWORK: Final = ipaddress.IPv4Network("0.0.0.0/8")
 _MAPPED: Final = ipaddress.IPv6Network("::/80")
-"""What only stands for IPv4 (RFC 4291, 2.5.5): on no wire."""
+"""Addresses that only stand for IPv4 (RFC 4291, 2.5.5) and never appear on a wire."""
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """How the box gets its addresses, and who tells it names.
+    """The box's addresses, their source, and its name servers.
 
     IPv4: `dhcp`, or `static` with `address` as 192.0.2.5/24. IPv6: `auto` as routers announce it
     (SLAAC, RFC 4862), `static` with `address6` as fd00::5/64, or `off`. `vlan` is the number of the
@@ -106,7 +106,7 @@ def host_name(name: str) -> None:
 
 
 def clock(time_zone: str, ntp: Sequence[str] = ()) -> None:
-    """Refuse what is no time zone, and no server that tells the time."""
+    """Refuse an invalid time zone or time server."""
     if not time_zone:
         raise wrong("time_zone", "config.empty")
     try:

@@ -75,8 +75,8 @@ def tail(path: Path) -> list[str]:
 def by_office_clock(lines: Iterable[str], now_s: float, box: tzinfo | None = None) -> list[str]:
     """Return lines of syslog or of `journalctl -o short-unix` with the office's time, as `Ring`.
 
-    `box`: the zone of syslog's. RFC 3164 has no year: it is the last one in which that day was not
-    to come yet. What has no such time at its begin stays as it is.
+    `box`: the zone of syslog's times. RFC 3164 has no year: it is the last year in which that day
+    is not in the future. A line without such a time at its start stays as it is.
     """
     box = box or zone("")
     return [_by_office_clock(line, now_s, box) for line in lines]

@@ -44,7 +44,7 @@ class Own:
         does: Machine,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`here` says whose the machine is, and what changes it."""
+        """`here` names the machine's owner and the program that changes it."""
         self._here = here
         self._does = does
         self._now = now
@@ -77,7 +77,7 @@ class Own:
     async def network(self, wanted: forms.Network) -> None:
         """Try new settings: they go back in two minutes unless `keep` is called.
 
-        What cannot be applied goes back at once, to what was kept last.
+        Settings that cannot be applied go back at once to the last kept ones.
         """
         self._need()
         _write(self._file(_TRIAL), wanted.lines())
@@ -120,7 +120,7 @@ class Own:
         self._end_trial()
 
     async def time(self, zone: str, servers: Sequence[str]) -> None:
-        """Set the time zone and who tells the time."""
+        """Set the time zone and the time servers."""
         self._need()
         _write(self._file(_TIME), [("time_zone", zone), ("ntp", " ".join(servers))])
         await self._apply("time", self._file(_TIME))
@@ -139,7 +139,7 @@ class Own:
         await self._helper("restart", service)
 
     async def reboot(self) -> None:
-        """Start the machine anew."""
+        """Restart the machine."""
         self._need()
         await self._helper("reboot")
 

@@ -1,7 +1,7 @@
-"""Restoring a backup: everything is laid ready, and taken into use at the next start.
+"""Restoring a backup: everything is prepared first, and taken into use at the next start.
 
-What is laid ready is a folder that appears at once or not at all; taking it into use may be
-cut off at any point and is then done again.
+The prepared folder appears at once or not at all. Taking it into use may be cut off at any point
+and is then done again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NEW: Final = "restore.new"
 _EDGE: Final = "edge.json"
 _ACCOUNTS: Final = "accounts.json"
 _WHERETO: Final = ("address", "host", "port", "tls", "smtp_host", "smtp_port", "smtp_security")
-"""Keys beside a secret that say who is sent it, and who could read it on the way."""
+"""Keys beside a secret that name its recipient, and decide who could read it on the way."""
 
 
 def lay_ready(
@@ -80,9 +80,9 @@ def _need(found: archive.Found, *, history: bool, with_secrets: bool) -> None:
 
 
 def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
-    """Return the backup's configuration with what stays this box's own.
+    """Return the backup's configuration, with some values kept from this box.
 
-    That is where things are, which a request must never change, and, unless the backup's are
+    These are the places of files, which a request must never change, and, unless the backup's are
     wanted, the secrets. ArchiveError if it names files or devices that no request may name.
     """
     from naproxy.box import archive  # noqa: PLC0415 - loaded by now
@@ -109,7 +109,7 @@ def merged(found: archive.Found, file: Path, *, with_secrets: bool) -> bytes:
         mine = [(path, name) for path, _, name in held(own.config) if name and path in known_keys]
         text = configedit.edit(text, [Change("set", path, name) for path, name in mine])
     new = config.parse(text)
-    # Somebody may have made it to have root read or open what is none of the box's business.
+    # An attacker may have made it so that root reads or opens unrelated files.
     if problems := list(paths.strange(new, own.config, file.parent)):
         raise archive.ArchiveError("backup.bad_configuration", detail="; ".join(map(str, problems)))
     # A file is the backup's own, or goes where this box sends it: else the key names none.
@@ -128,7 +128,7 @@ def _up_to_date(text: bytes) -> dict[str, Any]:
 
 
 def _whereto(path: str, data: Any) -> list[Any]:
-    """Return what the tables around a secret say of who is sent it."""
+    """Return the values around a secret that name its recipient."""
     parts = path.split(".")
     tables = [".".join(parts[:end]) for end in range(1, len(parts))]
     found = []

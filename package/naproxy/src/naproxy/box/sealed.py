@@ -1,8 +1,8 @@
-"""Encrypted backups: what somebody who finds the file cannot read, nor change unnoticed.
+"""Encrypted backups: a finder can neither read the file nor change it unnoticed.
 
-    one line              MAGIC, which says how the rest is made
+    one line              MAGIC, the format of the rest
     16 bytes              salt of the key of the code at the end
-    ...                   what `openssl enc -aes-256-ctr -pbkdf2 -iter 600000` makes of the tar.gz
+    ...                   the tar.gz after `openssl enc -aes-256-ctr -pbkdf2 -iter 600000`
     32 bytes              HMAC-SHA256 over all before
 
 Nothing is decrypted before the code at the end was found right. Without this program:
@@ -23,7 +23,7 @@ from typing import Final
 from naproxy.core.reason import WrongError
 
 ROUNDS: Final = 600_000
-"""Of PBKDF2: what OWASP recommends with SHA-256; a second on a small board."""
+"""Rounds of PBKDF2 that OWASP recommends with SHA-256; a second on a small board."""
 MAGIC: Final = b"naproxy-backup-1 aes-256-ctr pbkdf2-sha256-600000 hmac-sha256\n"
 SALT_BYTES: Final = 16
 CODE_BYTES: Final = 32
@@ -67,7 +67,7 @@ def open_sealed(path: Path, out: Path, password: str) -> None:
         right = hmac.compare_digest(file.read(), _code(path, size, salt, password))
     if not right:
         raise SealError("backup.wrong_password")
-    # openssl reads to the end of what it is given: the code is cut off first.
+    # openssl reads to the end of its input, so the code is cut off first.
     os.truncate(path, size)
     with path.open("rb", buffering=0) as source, out.open("wb") as file:
         out.chmod(0o600)

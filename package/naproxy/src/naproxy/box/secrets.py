@@ -28,9 +28,9 @@ def without_secrets(text: bytes, loaded: Config) -> bytes:
 
 
 def private(loaded: Config) -> list[str]:
-    """Return the paths of the secrets, then of what goes and stays with one.
+    """Return the paths of the secrets, then of the values that go and stay with one.
 
-    That is the fleet's server: without its token it is none, and no other is shown the token.
+    That is the fleet's server: it is useless without its token, and no other may get the token.
     """
     return [*secrets(loaded), *(["fleet.url"] if loaded.fleet.url else [])]
 
@@ -50,7 +50,7 @@ def named_files(loaded: Config, folder: Path) -> list[Path]:
 
 
 def values(loaded: Config) -> list[str]:
-    """Return the secrets themselves: what must not be in anything that is given away."""
+    """Return the secrets themselves, which no shared file may contain."""
     found = [str(value) for _, field, value, _ in given(loaded) if field.metadata.get("secret")]
     for file in files(loaded):
         if file.name == "known_hosts":

@@ -1,4 +1,4 @@
-"""What the machine says of itself: addresses, name servers, room on the disk."""
+"""The machine's own facts: addresses, name servers, free space on the disk."""
 
 from __future__ import annotations
 

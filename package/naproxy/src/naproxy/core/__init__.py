@@ -3,5 +3,5 @@
 from naproxy.core.reason import Reason
 from naproxy.core.words import words as _english
 
-# Whoever makes a reason: in a log and on a terminal it is told in words.
+# Set once for all reasons: logs and terminals show them in words.
 Reason.words = _english

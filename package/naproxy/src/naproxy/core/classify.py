@@ -1,10 +1,10 @@
-"""Who is asking: people, API clients, crawlers, feed readers, monitors or scanners.
+"""Classes of clients: people, API clients, crawlers, feed readers, monitors and scanners.
 
 A class is first *declared* by the User-Agent header (`Agents`), then *learned* from what a
-client does (`Behaviour`). Both know only what a box knows when a request arrives: a class
-learned from a request holds from the next one on. Robots do not wake a server, so people
-must not be taken for one: the limits below are meant to be hard to reach for a person with a
-browser. What they cost and bring on real logs is in docs/deciding.md.
+client does (`Behaviour`). Both use only facts that a box has when a request arrives: a class
+learned from a request holds from the next one on. Robots do not wake a server, so a person must
+never be taken for one: the limits below are hard to reach for a person with a browser.
+docs/deciding.md has their effect on real logs.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ _DAV: Final = re.compile(
 
 
 def never_refused(method: str, url: str) -> bool:
-    """Does somebody's work hang on it, whoever asks? What the VMOD's never_refused.c says.
+    """Whether the request is never refused, as in the VMOD's never_refused.c.
 
-    It knows of `Authorization`, too, and that a monitor's GET is none of these.
+    That also knows `Authorization`, and leaves out a monitor's GET.
     """
     if method not in ("GET", "HEAD") or url.startswith("/.well-known/"):
         return True
@@ -111,7 +111,7 @@ def never_refused(method: str, url: str) -> bool:
 
 
 class Kind(IntEnum):
-    """What a request asks for."""
+    """The kind of a request."""
 
     OTHER = 0
     PAGE = 1  # a page load that was answered with a page
@@ -159,7 +159,7 @@ class _Poll:
 
 
 class _Client:
-    """What is remembered of one client."""
+    """The memory of one client."""
 
     __slots__ = ("assets", "failed", "failures", "learned", "pages", "polls", "requests")
 
@@ -172,10 +172,10 @@ class _Client:
 
 
 class Behaviour:
-    """Learns from what clients do which of them are robots.
+    """Learns from the behavior of clients which of them are robots.
 
-    `slots` is how many learned clients the VMOD can be told of at once; those that asked
-    last keep their slots. `remembered` bounds the memory, about 1 kB a client.
+    `slots` is the number of learned clients that the VMOD can know at once; the latest clients
+    keep their slots. `remembered` bounds the memory, about 1 kB per client.
     """
 
     def __init__(self, slots: int = 64, remembered: int = 4096) -> None:
@@ -222,7 +222,7 @@ class Behaviour:
         kind = seen.kind
         if kind is Kind.ROBOTS_TXT:
             return Klass.CRAWLER
-        # Of who never loaded a page a missing image is a guess, not a broken page.
+        # A client that never loaded a page guesses: a missing image is not from a broken page.
         if kind is Kind.ASSET and (state.pages or seen.status not in _FAILED):
             state.assets += 1
             self._assets += 1

@@ -11,9 +11,9 @@ FALL_S = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What a server and the proxy draw; the defaults are the thesis' table 4.2.
+    """The power of a server and of the proxy; the defaults are the thesis' table 4.2.
 
-    `switch_j` is what one sleep and wake costs on top of P_on while awake or waking and
+    `switch_j` is the energy of one sleep and wake on top of P_on while awake or waking and
     P_off from the command to sleep until the wake (thesis, section 4.3.1).
     """
 
@@ -33,7 +33,7 @@ class Power:
 
     @property
     def saved_w(self) -> float:
-        """What sleeping saves: P_on - P_off, in watts."""
+        """The saving of a sleep: P_on - P_off, in watts."""
         return self.on_w - self.off_w
 
     @property
@@ -46,15 +46,15 @@ class Power:
         return on_s * self.on_w + off_s * self.off_w + switches * self.switch_j
 
     def saving_j(self, off_s: float, switches: int) -> float:
-        """What is saved against a server that is always on, in joules; without the proxy."""
+        """The saving against a server that is always on, in joules, without the proxy."""
         return off_s * self.saved_w - switches * self.switch_j
 
 
 def switch_j(on_w: float, off_w: float, sleep_s: float) -> float:
     """Table 4.2's switch cost for another server, in joules.
 
-    While it falls asleep, for `sleep_s`, a server draws what it draws awake: nearly all of the
-    cost of table 4.2, and it grows with that time and with the power.
+    While it falls asleep, for `sleep_s`, a server still draws its awake power. That is nearly all
+    of the cost of table 4.2, and it grows with that time and with the power.
     """
     return max(0.0, Power().break_even_s + sleep_s - FALL_S) * (on_w - off_w)
 

@@ -28,7 +28,7 @@ def write(path: Path, data: str | bytes, mode: int = 0o644) -> None:
 
 
 def sync(path: Path) -> None:
-    """Make the disk keep a file, or what a folder names."""
+    """Make the disk keep a file, or the entries of a folder."""
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(opened)
@@ -37,13 +37,13 @@ def sync(path: Path) -> None:
 
 
 class NotAFileError(OSError):
-    """What is there is no ordinary file."""
+    """The path does not lead to an ordinary file."""
 
 
 def peek(path: Path | str, most_bytes: int) -> tuple[bytes, os.stat_result]:
-    """Return the beginning of an ordinary file, and what is known of it; OSError.
+    """Return the beginning of an ordinary file, and its status; OSError.
 
-    A pipe that nobody writes to, a device or a socket holds nothing up: it is refused.
+    A pipe without a writer, a device or a socket cannot block the caller: it is refused.
     """
     try:
         opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)

@@ -1,7 +1,7 @@
-"""What a check says: a problem and how to mend it, as reasons, or nothing.
+"""Results of checks: a problem and its remedy, as reasons, or nothing.
 
-A check is a function named by a noun; the catalogues' text `doctor.title_NAME` says what is so
-when all is well. It looks at readings that were taken before, so it does nothing itself.
+A check is a function named by a noun; the catalogues' text `doctor.title_NAME` states the good
+case. It judges readings that were taken before and has no effects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from naproxy.core.reason import Reason, WrongError
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong, and what to do. A note may be as it should: it is worth a look."""
+    """A problem and its remedy. A note need not be a problem, but is worth a look."""
 
     what: Reason
     mend: Reason
@@ -46,11 +46,11 @@ class Finding:
 
     @property
     def title(self) -> Reason:
-        """What is so when all is well."""
+        """The statement of the good case."""
         return Reason(f"doctor.title_{self.name}")
 
     def lines(self) -> list[str]:
-        """Return it for a terminal; what is not used is left out."""
+        """Return it for a terminal, without unused fields."""
         if self.verdict == "not used":
             return []
         if self.verdict == "ok":
@@ -68,7 +68,7 @@ class Finding:
 
 
 def look(where: str, checks: Sequence[Check], seen: Any) -> list[Finding]:
-    """Return what each check says of what was `seen`."""
+    """Return the result of each check for the readings `seen`."""
     return [_finding(where, check, seen) for check in checks]
 
 

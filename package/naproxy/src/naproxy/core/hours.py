@@ -1,7 +1,7 @@
 """Times of the week and of single days: `mon-fri 07:30-18:00`, `2026-12-12 09:00-12:00`.
 
-Pure: the time zone is an argument, times are epoch seconds. What is local is turned into
-instants before it is compared, so summer time changes the length of a day and nothing else.
+Pure: the time zone is an argument, times are epoch seconds. Local times become instants before any
+comparison, so summer time changes the length of a day and nothing else.
 Where a clock shows a time twice, or leaves it out, a stretch is the longer one.
 """
 
@@ -150,7 +150,7 @@ def local_hour(t_s: float, where: tzinfo) -> int:
 
 
 class Calendar:
-    """Some times of the week, but for the days in `closed`; dated entries hold there too."""
+    """Some times of the week, without the days in `closed`; dated entries hold there too."""
 
     def __init__(
         self, spans: Sequence[Span], closed: Sequence[tuple[date, date]], where: tzinfo

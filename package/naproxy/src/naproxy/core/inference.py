@@ -1,4 +1,4 @@
-"""What a few measurements say about the truth: percentiles, intervals and t-tests. Pure."""
+"""Conclusions from a few measurements: percentiles, intervals, t-tests and lines. Pure."""
 
 from __future__ import annotations
 

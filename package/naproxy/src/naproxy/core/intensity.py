@@ -1,7 +1,7 @@
-"""The grid's carbon intensity in an answer of JSON: which number it is, and whether it can be one.
+"""The grid's carbon intensity in an answer of JSON: its place, and whether the number is plausible.
 
-Pure. A JSON Pointer (RFC 6901) says where it stands. What answers is not ours: it may say anything.
-A unit or a time that stands beside the number, or around it, counts.
+Pure. A JSON Pointer (RFC 6901) names its place. The answer comes from outside and may say anything.
+A unit or a time beside the number, or around it, counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the kernel knows of network interfaces."""
+"""The kernel's facts about network interfaces."""
 
 from __future__ import annotations
 

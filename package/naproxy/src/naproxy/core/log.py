@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Lines(logging.Formatter):
-    """A message is one line, whatever is in it; the lines of a traceback are set in."""
+    """Each message is one line, with any text; the lines of a traceback are indented."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging calls it so
         """Return the message as one line."""
@@ -32,5 +32,5 @@ def to_standard_error(*others: logging.Handler) -> None:
 
 
 def printable(text: str) -> str:
-    """Return the text with escapes for what a log or a terminal would not show as it is."""
+    """Return the text with escapes for characters that a log or a terminal would not show."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -39,7 +39,7 @@ def _label(label: str) -> str:
 def _punycode(label: str) -> str:
     """Return a label of small letters, marks, digits, hyphens (RFC 5892) in Punycode."""
     plain = all(each == "-" or unicodedata.category(each) in _LETTERS for each in label)
-    # What normalizing would make another text looks like that one.
+    # A text that normalizing would change looks like another one.
     same = unicodedata.normalize("NFKC", label) == label
     mark = unicodedata.category(label[0])[0] == "M"
     if not plain or not same or mark or label[2:4] == "--" or label[-1] == "-":

@@ -1,6 +1,6 @@
-"""What the kernel knows of addresses, neighbours and routes, asked at once: rtnetlink(7).
+"""The kernel's addresses, neighbours and routes, asked directly: rtnetlink(7).
 
-ip(8) says the same, but a program is too slow to start for what is asked with each probe.
+ip(8) says the same, but starting a program is too slow for a question with each probe.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The office's clock: the one zone in which this process tells times.
+"""The office's clock: the one zone in which this process shows times.
 
-What is decided by hours is given its zone as an argument. This is for the edges: words, logs, the
-names of days. A box belongs to one office, so a process has one zone, and may change it.
+Decisions by hours get their zone as an argument. This is for the edges: words, logs, the names of
+days. A box belongs to one office, so a process has one zone, and may change it.
 """
 
 from __future__ import annotations

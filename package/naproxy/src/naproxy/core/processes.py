@@ -18,7 +18,7 @@ MOST_WORDS: Final = 300
 
 _MOST_BYTES: Final = 8192
 _LAST_WORDS_S: Final = 0.2
-"""So long after its end for words still in the pipe: what it left running may keep that open."""
+"""Time to read the rest of the pipe after its end: a grandchild may keep the pipe open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Printed:
 
 
 class _Said(asyncio.Protocol):
-    """Keeps the start of what comes through a pipe; `ended` when no more can come."""
+    """Keeps the start of a pipe's output; `ended` when no more can come."""
 
     def __init__(self, most_bytes: int) -> None:
         self.data = bytearray()

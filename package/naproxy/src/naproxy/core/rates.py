@@ -1,13 +1,12 @@
-"""What a kilowatt-hour costs and emits, by the office's clock: pure functions of time.
+"""Price and emissions of a kilowatt-hour, by the office's clock: pure functions of time.
 
 A *rate* is constant between its steps. A *tariff* is a price with bands of the week in which
-another price holds, from a day on; CO2 is what was recorded of an hour, else one value, or one for
-each hour of the day. Every sum of money or CO2 in Naproxy is made here: energy by time, each part
-by the rate of that time. So a new price changes what is reckoned from its day on, and nothing
-before.
+another price holds, from a day on. CO2 is an hour's recorded value, else one value, or one for each
+hour of the day. Every sum of money or CO2 in Naproxy is made here: energy by time, each part by the
+rate of that time. So a new price changes sums from its day on, and none before.
 
 Where clocks change, an hour that they show twice has its rate twice, and one that they leave out
-costs nothing. Standing charges are left out: who sleeps pays them as well.
+costs nothing. Standing charges are left out, because a sleeping server pays them as well.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ def overlap(bands: Sequence[Band]) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """What a kilowatt-hour costs from `since` on: `price`, and in `bands` what they say."""
+    """The price of a kilowatt-hour from `since` on: `price`, and other prices in `bands`."""
 
     since: date
     price: float
@@ -168,7 +167,7 @@ class Rate:
     def cost(self, from_s: float, to_s: float, energy_j: float) -> float | None:
         """Return the value of an energy that was used evenly in a stretch.
 
-        What has no value counts nothing; None: no part of the stretch has one.
+        Parts without a value count as 0; None: no part of the stretch has one.
         """
         each = self.per_kwh(from_s, to_s)
         return None if each is None else energy_j / J_PER_KWH * each
@@ -260,7 +259,7 @@ class Rate:
 
 
 class Recorded(Rate):
-    """A rate by what was recorded of hours of UTC, by their starts; else as another one."""
+    """A rate by the recorded values of hours of UTC, by their starts; else another rate."""
 
     def __init__(self, hours: Mapping[int, float], otherwise: Rate) -> None:
         """`otherwise` says what counts in hours of which nothing was recorded."""
@@ -320,7 +319,7 @@ def _cut(week: Steps, from_min: int, to_min: int) -> Steps:
 class Worth:
     """Money and CO2 of an energy, in the office's currency and grams.
 
-    None where there is no price or no factor for any of it; what there is none for counts nothing.
+    None without a price or factor for any part of it; parts without one count as 0.
     """
 
     money: float | None = None
@@ -358,7 +357,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What an office's kilowatt-hour costs, and how many grams of CO2 it makes."""
+    """The price of an office's kilowatt-hour, and its grams of CO2."""
 
     price: Rate
     co2: Rate

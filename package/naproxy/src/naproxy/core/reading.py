@@ -1,4 +1,4 @@
-"""What a meter says, as the rest of the box takes it: whole seconds of power and energy.
+"""A meter's readings as the rest of the box takes them: whole seconds of power and energy.
 
 Between the meters and the history: a meter's driver delivers readings at its own rate, they
 are gathered into seconds, and only seconds are kept and shown.

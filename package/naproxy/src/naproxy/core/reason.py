@@ -27,7 +27,7 @@ class Reason:
 
     __slots__ = ("code", "params")
     words: ClassVar[Callable[[Reason], str]] = repr
-    """What makes English words of it: `naproxy.core` says so."""
+    """The function that makes English words of it; `naproxy.core` sets it."""
 
     def __init__(self, code: str, /, **params: Any) -> None:
         self.code = code
@@ -64,12 +64,12 @@ class Reason:
         return self.code, *(code for value in self.params.values() for code in _codes(value))
 
     def aged(self, by_s: float) -> Reason:
-        """Return it as it is so much later: what lasts has lasted for longer."""
+        """Return it as of later: durations that still last have grown."""
         return Reason(self.code, **{n: _aged(n, v, by_s) for n, v in self.params.items()})
 
 
 class WrongError(ValueError):
-    """What was given is wrong, for a reason."""
+    """An input is wrong, for a reason."""
 
     def __init__(self, code: str, /, **params: Any) -> None:
         """Take what `Reason` takes."""

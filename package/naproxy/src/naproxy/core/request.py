@@ -1,4 +1,4 @@
-"""Who asks for a server to be woken, and why."""
+"""A request for a wake: its client and its reason."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class WakeRequest:
-    """Who asks for a wake, and why; what is not known is empty.
+    """The client that wants a wake, and the reason; unknown fields are empty.
 
-    `reason` is what Varnish calls the cause of a request, as `page`, or a reason of our own.
-    `silent`: the server is called awake, and took no connection.
+    `reason` is Varnish's cause of a request, such as `page`, or a reason of our own.
+    `silent`: the server should be awake, but accepted no connection.
     """
 
     who: str

@@ -37,7 +37,7 @@ _TYPES: Final = {
     float: ("number", "a number", Reason("config.number")),
     str: ("text", "a text in quotes", Reason("config.text")),
 }
-"""Name of each type, what is written for it, and that it must be so."""
+"""Name of each type, its form in the file, and the words that demand it."""
 
 
 _MOST_GIVEN: Final = 60
@@ -45,10 +45,10 @@ _MOST_GIVEN: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the file that a key names has in its one line: whoever may not put a file there says it.
+    """The one-line secret in the file that a key names; it can be typed instead of the file.
 
-    `what` is password, token, key or community; `check` says what is wrong with one; `sent`:
-    it is sent to the host, and not only used to sign.
+    `what` is password, token, key or community; `check` returns its fault; `sent`: it is sent to
+    the host, and not only used to sign.
     """
 
     what: str
@@ -58,9 +58,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one key; `where` is its path, empty for the whole.
+    """The fault of one key; `where` is its path, empty for the whole.
 
-    `given` is what it is, if that is a single value and no secret.
+    `given` is its value, if that is a single value and not a secret.
     """
 
     where: str
@@ -281,7 +281,7 @@ def _single(
 
 
 def _given(value: object) -> str | int | float | bool | None:
-    """Return what to say of a value: of a long text its begin, of what has parts nothing."""
+    """Return the value for a message: the start of a long text, nothing for a value with parts."""
     if isinstance(value, str):
         shown = "".join(c if _printable(c) else "\N{REPLACEMENT CHARACTER}" for c in value)
         return (
@@ -361,9 +361,9 @@ class Key:
     when: str
     secret: bool
     holds: str
-    """What the file that it names has in it, for its `Held`; empty: nothing of that kind."""
+    """The kind of secret in the file that it names (`Held.what`); empty without one."""
     sent: bool
-    """What that file has in it is sent: only who may write the configuration's file names one."""
+    """The file's secret is sent: only a user who may write the configuration file can name one."""
 
 
 def keys(cls: type, path: str = "", when: str = "") -> Iterator[Key]:
@@ -512,14 +512,14 @@ def given(value: Any, where: str = "") -> Iterator[tuple[str, dataclasses.Field[
 
 
 def secrets(value: Any) -> Iterator[str]:
-    """Yield the paths of the secrets that a loaded configuration has: what `plain` left out."""
+    """Yield the paths of the secrets in a loaded configuration, which `plain` leaves out."""
     return (
         where for where, field, inner, _ in given(value) if field.metadata.get("secret") and inner
     )
 
 
 def held(value: Any) -> Iterator[tuple[str, Held, str]]:
-    """Yield the files of a loaded configuration that have a secret: key, what it is, the path."""
+    """Yield the secret files of a loaded configuration: key, kind of secret, path."""
     for where, field, inner, _ in given(value):
         if about := field.metadata.get("holds"):
             yield where, about, inner
@@ -573,9 +573,9 @@ def is_address(text: str) -> Reason | None:
 
 
 def address_form(text: str) -> str:
-    """Return an address as it is usually written; one of IPv4 in IPv6's clothes is IPv4.
+    """Return an address as it is usually written; an IPv4-mapped IPv6 address becomes IPv4.
 
-    What is none stays as it is.
+    Any other text stays as it is.
     """
     try:
         address = ipaddress.ip_address(text)
@@ -595,7 +595,7 @@ def is_machine(text: str) -> Reason | None:
     address = ipaddress.ip_address(address_form(text))
     if address.version == 6 and address.is_link_local:
         return Reason("config.needs_zone")
-    # All of 0.0.0.0/8 (RFC 1122, 3.2.1.3), of 240.0.0.0/4, and what RFC 4291 reserves.
+    # All of 0.0.0.0/8 (RFC 1122, 3.2.1.3), of 240.0.0.0/4, and RFC 4291's reserved addresses.
     nobody = address.is_unspecified or (address.version == 4 and address.packed[0] == 0)
     reserved = address.is_reserved and not address.is_loopback
     return Reason("config.one_machine") if nobody or reserved else None
@@ -604,7 +604,7 @@ def is_machine(text: str) -> Reason | None:
 def mac_form(text: str) -> str:
     """Return an Ethernet address as 00:11:22:33:44:55; dashes, dots and spaces may be in it.
 
-    What is none stays as it is.
+    Any other text stays as it is.
     """
     digits = re.sub(r"[-:.\s]", "", text)
     if not re.fullmatch(r"[0-9A-Fa-f]{12}", digits):

@@ -1,4 +1,4 @@
-"""What state a server is in, and who asks for it."""
+"""The states of a server, and the classes of its clients."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who may wait: the choices that an office has, as a promise's `fraction` and `delta_s`. Pure.
+"""The office's choices of waits, as a promise's `fraction` and `delta_s`. Pure.
 
-Both are chosen together: a choice is a fraction, and from when on a wait counts follows how long
-the server takes to wake.
+Both are chosen together: a choice is a fraction, and the length of a wait that counts follows from
+the server's time to wake.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ LONGEST_DELTA_S: Final = 1.5
 
 
 def delta_s(wake_s: float) -> float:
-    """Return from when on a wait counts, for a server that wakes in `wake_s`.
+    """Return the shortest wait that counts, for a server that wakes in `wake_s`.
 
-    One second. If the server takes about that, it is what a slow one of its wakes takes: else
-    half of its wakes would count, for a difference that no visitor notices.
+    One second. If the server takes about that, it is the time of a slow wake. Otherwise half of
+    its wakes would count, for a difference that no visitor notices.
     """
     slow_s = round(SPREAD * wake_s, 1)
     return slow_s if NOTICED_S < slow_s <= LONGEST_DELTA_S else NOTICED_S
 
 
 def choice_of(fraction: float) -> str | None:
-    """Return the choice that a promise's fraction is; None if it is none of them."""
+    """Return the choice for a promise's fraction; None for any other fraction."""
     return next((name for name, each in FRACTIONS.items() if abs(each - fraction) < 1e-9), None)

@@ -61,7 +61,7 @@ def _introduction(sock: socket.socket) -> bytes:
 
 
 def anybody() -> ssl.SSLContext:
-    """Return what shakes hands with whoever answers."""
+    """Return a TLS context that accepts any certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -110,7 +110,7 @@ async def exchange(
 
 
 def head_of(head: bytes) -> tuple[int, tuple[tuple[str, str], ...]] | None:
-    """Return the status and the headers of an answer by HTTP/1, names in small letters."""
+    """Return the status and the headers of an HTTP/1 response, names in small letters."""
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(" ", 2)
     if len(words) < 2 or words[0] not in ("HTTP/1.1", "HTTP/1.0"):
@@ -137,6 +137,6 @@ def unchunked(body: bytes) -> tuple[bytes, bool]:
 
 
 def status_of(answer: bytes) -> int | None:
-    """Return the status that an answer by HTTP/1 begins with; None: none, or it is cut off."""
+    """Return the status at the start of an HTTP/1 response; None if it is missing or cut off."""
     found = _STATUS.match(answer)
     return int(found[1]) if found else None

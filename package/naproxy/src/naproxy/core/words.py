@@ -22,7 +22,7 @@ LANGUAGES: Final = (
     DEFAULT,
     *sorted({each.name for each in FOLDER.iterdir() if each.is_dir()} - {DEFAULT}),
 )
-"""The languages of the box. What has no text in one is told in English."""
+"""The languages of the box. A missing text falls back to English."""
 
 _MINUTE_S: Final = 60
 _HOUR_MIN: Final = 60
@@ -30,12 +30,12 @@ _IN_SECONDS_S: Final = 90
 _MOMENTS: Final = {"at": "due_at_s", "since": "since_at_s", "until": "until_at_s"}
 """Parameters that were texts before they were epoch seconds, in the history still."""
 _MOST: Final = 1e12
-"""A larger number is no length of time and no power, nor is infinity: it is told as it is."""
+"""A larger number, or infinity, cannot be a duration or a power: it is shown unchanged."""
 
 
 @cache
 def _catalogue(language: str) -> gettext.NullTranslations:
-    """Return the texts of a language; what it lacks is English."""
+    """Return the texts of a language; missing ones are English."""
     found = gettext.translation("naproxy", FOLDER, [language], fallback=True)
     if language != DEFAULT:
         found.add_fallback(_catalogue(DEFAULT))
@@ -51,7 +51,7 @@ def own_names() -> dict[str, str]:
 def words(reason: Reason, language: str = DEFAULT, where: tzinfo | None = None) -> str:
     """Return a reason in words; `where`: the office's zone, else the one this process follows.
 
-    What does not fit the catalogue, as from another version, is told as it is.
+    A reason that does not fit the catalogue, such as one of another version, is shown unchanged.
     """
     # The text of no code is the catalogue's header.
     text = _catalogue(language).gettext(reason.code) if reason.code else ""

@@ -1,4 +1,4 @@
-"""A small picture for the monthly report: what was used by day, as PNG (ISO/IEC 15948)."""
+"""A small picture for the monthly report: energy by day, as PNG (ISO/IEC 15948)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PALETTE: Final = bytes.fromhex("ffffff b9c1da dfe4f0 4a55c8")
 
 
 def png(days: Sequence[tuple[float, float]]) -> bytes:
-    """Return bars of `(used_j, always_j)` a day: what always on would have drawn, pale, behind."""
+    """Return bars of `(used_j, always_j)` per day, the energy of always on pale behind."""
     rows = [bytearray(WIDTH) for _ in range(HEIGHT)]
     rows[-1][:] = bytes([_LINE]) * WIDTH
     most = max((max(day) for day in days), default=0.0)

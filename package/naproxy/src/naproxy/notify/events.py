@@ -1,4 +1,4 @@
-"""What is worth telling: each condition once, until it is over. Pure."""
+"""Events worth a message: each condition once, until it is over. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A process that reads the history for a notification: was the promise kept, what was a month like.
 
-It takes its job from the environment and prints JSON: what takes long holds nothing up.
+It takes its job from the environment and prints JSON, so that slow work does not block.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ def report(db: sqlite3.Connection, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sums of the range over all servers, in joules and seconds, and its picture.
 
     Servers that were removed meanwhile are among them.
-    `money` and `co2_g` are what was saved, each hour at its own price and CO2; None where none is
-    known.
+    `money` and `co2_g` are the savings, each hour at its own price and CO2; None if unknown.
     """
     where = zone(job["time_zone"])
     known = rates(job, where, carbon.hours(db))

@@ -1,4 +1,4 @@
-"""Sends JSON by HTTP, for the notification channels that need it."""
+"""Sends JSON over HTTP, for the notification channels that need it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def send(url: str, said: Mapping[str, Any], *, token: str = "", method: str = "P
         user, _, password = login.partition(":")
         said_by = f"{unquote(user)}:{unquote(password)}".encode()
         headers["Authorization"] = f"Basic {base64.b64encode(said_by).decode()}"
-    # Who is sent elsewhere would take the token along.
+    # A redirected request would take the token along.
     answer = urllib3.PoolManager(timeout=_TIMEOUT).request(
         method, url, body=json.dumps(said).encode(), headers=headers, retries=False, redirect=False
     )

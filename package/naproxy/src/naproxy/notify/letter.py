@@ -20,7 +20,7 @@ _NAME: Final = re.compile(
     r"(?![\w.%-]))",
     re.IGNORECASE,
 )
-"""A dot before what may be the end of a host's name: no end of a file that is none of these."""
+"""A dot before a possible end of a host's name; the known ends of files are excluded."""
 
 
 def letter(
@@ -45,7 +45,7 @@ def letter(
 
 
 def report(found: Mapping[str, Any], month: str, money: str) -> Notice:
-    """Return the notice of a month; `money` is what was saved, empty where no price is known."""
+    """Return the notice of a month; `money` is the amount saved, empty without a known price."""
     parts = [
         Reason(
             "notify.report_energy",
@@ -70,7 +70,7 @@ def report(found: Mapping[str, Any], month: str, money: str) -> Notice:
 def _path(path: str) -> str:
     """Return a visitor's path: the same address, in which no mail program sees a link or a word.
 
-    Visitors choose it, and programs make links of what looks like an address.
+    Visitors choose it, and programs turn a text that looks like an address into a link.
     """
     text = _NAME.sub("%2E", quote(path, safe="/%=&+"))
     return text if len(text) <= _MOST_PATH else f"{text[:_MOST_PATH]}…"

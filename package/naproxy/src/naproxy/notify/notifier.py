@@ -63,7 +63,7 @@ class Notifier:
         run: Run = printed,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Go on where the last run ended. `fit`: what a server's commissioning measured."""
+        """Continue where the last run ended. `fit`: the measurements of a commissioning."""
         self._data_dir = data_dir
         self._file = data_dir / "notify.json"
         self._current = current
@@ -103,7 +103,7 @@ class Notifier:
             self._task.cancel()
 
     def told(self) -> dict[str, Any]:
-        """Return what is set up, and what was told."""
+        """Return the channels and the sent notices."""
         notify = self._current().notify
         ways = {"channels": list(notify.channels), "in_clear": list(notify.in_clear)}
         return {**ways, "told": self._outbox.told()}

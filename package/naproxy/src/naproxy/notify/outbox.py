@@ -1,4 +1,4 @@
-"""What is still to be told, and what was: tried again for a day, silent in quiet times. Pure."""
+"""Waiting and sent notices: retried for a day, silent in quiet times. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Outbox:
         del self.letters[:-MOST]
 
     def due(self, now_s: float, channels: tuple[str, ...]) -> Iterator[tuple[Letter, str]]:
-        """Yield what is to be sent now, and by which channel; what is too old is given up."""
+        """Yield the notices to send now, with their channels; give up those that are too old."""
         for letter in self.letters:
             for name, state in letter["to"].items():
                 waits = state["sent_s"] is None and now_s - letter["t_s"] < GIVE_UP_S

@@ -1,4 +1,4 @@
-"""The image's check after each start: what is looked at, and what is done to the box.
+"""The image's check after each start: its readings, and its effects on the box.
 
 Run as `python3 -m naproxy.update.checkup`, once, by the image's supervisor (docs/update.md).
 """
@@ -101,7 +101,7 @@ def varnish_serves(places: Places) -> None:
 
 def interface_answers(places: Places) -> None:
     """Does the web interface answer, through lighttpd and TLS?"""
-    # Its certificate is the box's own; that there is one that works is what is asked.
+    # Its certificate is the box's own; the question is only whether it works.
     anyone = ssl._create_unverified_context()  # noqa: S323 - see above
     connection = http.client.HTTPSConnection(
         "127.0.0.1", places.ui_port, timeout=_ANSWER_S, context=anyone
@@ -154,9 +154,9 @@ def checks(places: Places) -> list[Check]:
 
 
 def https_missing(places: Places) -> Reason | None:
-    """Return why HTTPS is not served where it is wanted.
+    """Return the reason why wanted HTTPS is not served.
 
-    A note only: nobody knows whether it was on the other system, and by HTTP the box does its work.
+    A note only: it may have failed on the other system too, and over HTTP the box does its work.
     """
     try:
         answer = ask(places.socket, "GET", "/v1/edge", timeout_s=_ANSWER_S)
@@ -170,7 +170,7 @@ def https_missing(places: Places) -> Reason | None:
 
 
 class Box:
-    """What is done to the box. Tests give another."""
+    """Effects on the box; tests replace them."""
 
     def __init__(
         self,

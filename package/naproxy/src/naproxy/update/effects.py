@@ -1,4 +1,4 @@
-"""What updates do to the machine: programs are run, a file is copied. Tests give others."""
+"""Effects of updates on the machine: run programs, copy a file. Tests replace them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Machine:
     def copy(self, source: Path, goal: Path, progress: Progress) -> None:
         """Copy a plain file; `progress` is told percents. CopyError, OSError.
 
-        A copy, so that nobody can change it after it was looked at: who sent it is not root.
+        A copy, so that its sender, which is not root, cannot change it after the check.
         """
         file = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(file, "rb") as opened:
@@ -71,7 +71,7 @@ class Machine:
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes:
-    """Return the next line, empty at the end; what has no end in time is dropped."""
+    """Return the next line, empty at the end; drop a line that does not end in time."""
     while True:
         with contextlib.suppress(ValueError):
             return await stream.readline()
@@ -93,7 +93,7 @@ def _pour(source: BinaryIO, out: BinaryIO, size: int, progress: Progress) -> Non
     done = 0
     while data := source.read(_PIECE_BYTES):
         done += len(data)
-        if done > size:  # what has no end would fill the disk
+        if done > size:  # an endless file would fill the disk
             raise CopyError("update.grew")
         out.write(data)
         progress(min(100, 100 * done // max(size, 1)))

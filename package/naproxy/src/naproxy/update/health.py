@@ -1,9 +1,9 @@
-"""Does the system that was started work? What is done if it does, and if it does not: pure.
+"""Decides whether the started system works, and the next step in either case: pure.
 
 It works when everything was in order for 10 s in a row. If that is not so after 300 s, a system
 that was never confirmed gives way to the other one, if that one may be better; the boot loader
-is told that this one is bad. One that was confirmed stays, whatever happens: what is wrong then
-is not the update, and a box that restarts again and again serves nobody.
+learns that this one is bad. A confirmed system stays in any case: the update is not the cause
+then, and a box that restarts again and again serves no visitor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LATE_LOOK_S: Final = 10.0
 
 
 class UnhealthyError(WrongError):
-    """What is not in order."""
+    """The faults found."""
 
 
 Check = Callable[[], None]
@@ -33,12 +33,12 @@ Check = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is known of the two systems."""
+    """The known facts about the two systems."""
 
     running: str
     """The one that runs, A or B; empty if that is not known."""
     slots: Slots | None
-    """What RAUC says; None if it does not answer."""
+    """RAUC's report; None if it does not answer."""
     confirmed: tuple[str, str] | None
     """The slot that was confirmed last, and when it was installed; None if none was."""
 
@@ -91,13 +91,13 @@ def problem_of(checks: Sequence[Check]) -> Reason | None:
             check()
         except UnhealthyError as error:
             return error.reason
-        except Exception as error:  # whatever it is, it is not in order
+        except Exception as error:  # any exception is a fault
             return own_words(repr(error))
     return None
 
 
 class Box(Protocol):
-    """What is done to the box."""
+    """Effects on the box."""
 
     def now_s(self) -> float:
         """Return a time that never steps."""

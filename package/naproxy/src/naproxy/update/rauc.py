@@ -1,4 +1,4 @@
-"""RAUC through its own command line: what a bundle is, what the slots are, writing one."""
+"""RAUC through its own command line: inspects a bundle and the slots, and writes one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FORMAT_WORDS: Final = (
 
 
 class RaucError(WrongError):
-    """RAUC refused, or does not answer; `why` is what that is about."""
+    """RAUC refused, or does not answer; `why` is the kind of fault."""
 
     def __init__(self, code: str, /, *, why: Why = "rauc", **params: Any) -> None:
         """Take what `Reason` takes; RAUC's own words are one line that is safe to show."""
@@ -41,7 +41,7 @@ class RaucError(WrongError):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What a verified bundle says of itself."""
+    """The description in a verified bundle."""
 
     board: str
     """RAUC's `compatible`: for which machines it is."""

@@ -36,13 +36,13 @@ class Job:
     phase: Phase = "none"
     percent: int = 0
     step: str = ""
-    """What RAUC is at, in its own words."""
+    """RAUC's current step, in its own words."""
     bundle: Bundle | None = None
     order: Order = "unknown"
-    """What the bundle is beside the version that runs."""
+    """The bundle's version compared with the running one."""
     error: Reason | None = None
     why: str = ""
-    """What the error is about: signature, format, board, file, space or rauc."""
+    """The kind of error: signature, format, board, file, space or rauc."""
 
     def json(self) -> dict[str, Any]:
         """Return it as JSON: the error's reason, and in English."""
@@ -51,7 +51,7 @@ class Job:
 
 
 class Updates:
-    """What the API, the command and the web interface ask."""
+    """The operations of the API, the command and the web interface."""
 
     def __init__(self, conf: str, folder: Path, does: Machine) -> None:
         """`folder` is ours: the bundle is kept there from the check until it is written."""
@@ -62,7 +62,7 @@ class Updates:
         self._rauc = Rauc(conf, does)
         self._task: asyncio.Task[None] | None = None
         self._seen: Slots | None = None
-        # Of a controller that ended in between: what it was about is not known any more.
+        # Left by a controller that ended in between; its purpose is not known any more.
         self._delete()
 
     # Telling
@@ -209,7 +209,7 @@ class Updates:
         _LOG.info("update: after a restart the %s slot runs", which)
 
     async def confirm(self) -> None:
-        """Take that what runs now is in order: it stays."""
+        """Confirm the running system: it stays."""
         slots = await self._slots()
         booted = slots.booted()
         if booted is None:
