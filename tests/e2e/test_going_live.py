@@ -1,6 +1,13 @@
 """Who is taken for a visitor that comes through the box: until one has, the server stays awake."""
 
+import json
+import sqlite3
+import time
+from contextlib import closing
+from typing import Any
+
 import pytest
+from naproxy.cli.commands import describe
 
 from tests.e2e.clients import CRAWLER, MONITOR, PERSON, PROGRAM, Answer, ask, fresh
 from tests.patience import wait_for
@@ -96,3 +103,54 @@ def test_a_connection_that_is_passed_on_unopened_is_a_visitor(waiting: Office) -
     assert box.status()["live"]["waits"]["code"] == "server.no_https_visitor_yet"
     wait_for(asked, "the connection to be passed on")
     wait_for(lambda: seen(office), "the visitor over HTTPS")
+
+
+DAY_S = 86400.0
+
+
+def test_a_sleeping_server_is_woken_and_stays_on_when_no_visitor_came_for_days(
+    waiting: Office,
+) -> None:
+    office, box = waiting, waiting.box
+    assert ask(office.client, fresh()).status == 200
+    wait_for(lambda: seen(office), "the first visitor")
+    box.sleep()
+    proven = subject(box.api("GET", "/v1/config")["server"][0])
+    box.stop()
+    silent_for(office, 4 * DAY_S, proven)
+    for name in ("page", "events"):
+        (box.run_dir / name).unlink(missing_ok=True)
+    box.start(server={"armed": False, "https": {"mode": "unused"}})
+    box.await_state("awake", 60)
+    wait_for(lambda: box.status()["https"]["sight"] is None, "the look for visitors by HTTPS")
+    status = box.status()
+    assert (status["armed"], status["live"]["silent"]) == (False, True)
+    assert status["not_armed"] == status["live"]["waits"]
+    assert status["not_armed"]["code"] == "server.no_visitor_lately"
+    assert status["not_armed"]["params"]["days"] == 4
+    [line] = [each for each in described(status) if "STAYS ON" in each]
+    assert "No visitor has come through the box for 4 days." in line
+    assert ask(office.client, fresh()).status == 200
+    wait_for(lambda: box.status()["armed"], "the visitor to end it")
+
+
+def described(status: dict[str, Any]) -> list[str]:
+    """What `naproxy status` says of it."""
+    return describe(status, time.time())
+
+
+def subject(server: dict[str, Any]) -> str:
+    """What the test of a server is about, as its runner has it."""
+    wakes = (rung["driver"] for rung in server["wake"])
+    return " ".join((server["mac"], server["sleep"]["driver"], server["sleep"]["state"], *wakes))
+
+
+def silent_for(office: Office, long_s: float, proven: str) -> None:
+    """Let the last visitor be so long ago, of a server that has passed its test."""
+    with closing(sqlite3.connect(office.box.data_dir / "history.db")) as db:
+        [(text,)] = db.execute("SELECT value FROM saved WHERE key = 'arming.web'").fetchall()
+        kept, then_s = json.loads(text), time.time() - long_s
+        kept["live"] |= {"first_s": then_s, "http_s": then_s}
+        kept["proven"] = proven
+        db.execute("UPDATE saved SET value = ? WHERE key = 'arming.web'", (json.dumps(kept),))
+        db.commit()

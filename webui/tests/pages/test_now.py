@@ -159,6 +159,17 @@ def test_a_breaker_that_tripped_is_told_from_a_test_that_is_missing(app: Flask, 
         assert card_of(app, box, not_armed=why and why.plain())["tripped"] is tripped, why
 
 
+def test_silence_of_days_is_told_in_a_sentence_unless_something_else_keeps_it_awake(
+    app: Flask, box: Box
+) -> None:
+    why = Reason("server.no_visitor_lately", name="www.example.org", days=3, server="web").plain()
+    live = {"last_s": 1.0, "waits": why, "silent": True}
+    silent = card_of(app, box, not_armed=why, live=live)["silent"]
+    assert silent.startswith("Seit 3 Tagen ist kein Besucher durch die Box gekommen.")
+    assert card_of(app, box, not_armed=TRIPPED.plain(), live=live)["silent"] is None
+    assert card_of(app, box)["silent"] is None
+
+
 def test_where_a_server_was_found_is_on_its_card_and_can_be_adopted_once(
     app: Flask, box: Box, client: FlaskClient
 ) -> None:
@@ -173,6 +184,7 @@ def test_a_server_that_waits_for_the_first_visitor_is_told_from_one_that_waits_f
     app: Flask, box: Box
 ) -> None:
     live = {"first_s": None, "last_s": None, "confirmed_s": None, "waits": WAITS.plain()}
+    live["silent"] = False
     waiting = card_of(app, box, not_armed=WAITS.plain(), live=live, inhibitors=[WAITS.plain()])
     assert waiting["waits"] is True
     assert "Die Box wartet auf den ersten Besucher" in waiting["inhibitors"][0]

@@ -1,7 +1,7 @@
 """Whether visitors come through the box: what proves it, and for how long."""
 
 from naproxy.core.reason import Reason
-from naproxy.server.going_live import FRESH_S, GoingLive
+from naproxy.server.going_live import FRESH_S, QUIET_S, GoingLive
 
 NOW_S = 1.8e9
 DAY_S = 86400.0
@@ -29,7 +29,8 @@ def test_it_waits_for_a_visitor_and_says_for_which_name_and_what_to_do() -> None
 def test_the_first_visitor_ends_the_wait_and_later_ones_are_kept_once_a_day() -> None:
     made = live(NAME)
     assert made.visited(NOW_S, None)
-    assert made.status() == {"first_s": NOW_S, "last_s": NOW_S, "confirmed_s": None, "waits": None}
+    none = {"waits": None, "silent": False}
+    assert made.status() == {"first_s": NOW_S, "last_s": NOW_S, "confirmed_s": None, **none}
     assert not made.visited(NOW_S + 60, None)
     assert made.visited(NOW_S + DAY_S, None)
     assert (made.first_s, made.seen_s) == (NOW_S, NOW_S + DAY_S)
@@ -82,3 +83,58 @@ def test_what_was_saved_and_is_nonsense_is_no_visitor() -> None:
         made = live(NAME)
         made.load(saved)
         assert made.waits == waits(NAME), saved
+
+
+def lately(name: str | Reason, days: int) -> Reason:
+    return Reason("server.no_visitor_lately", name=name, days=days, server="web")
+
+
+def test_after_days_without_a_visitor_it_waits_for_one_again_and_the_next_ends_that() -> None:
+    made = live(NAME)
+    made.visited(NOW_S, None, NOW_S)
+    made.visited(NOW_S, None, NOW_S + QUIET_S - 1)
+    assert (made.waits, made.silent) == (None, None)
+    made.visited(NOW_S, None, NOW_S + QUIET_S)
+    assert made.waits == made.silent == lately(NAME, 3)
+    assert made.status()["silent"] is True
+    assert "naproxy live web" in str(made.waits)
+    made.visited(NOW_S + QUIET_S + 9, None, NOW_S + QUIET_S + 9)
+    assert made.waits is None
+
+
+def test_a_silence_of_https_visitors_is_not_ended_by_one_over_http() -> None:
+    made = live(NAME, mode="through", port="open")
+    made.visited(None, NOW_S, NOW_S)
+    made.visited(NOW_S + QUIET_S, NOW_S, NOW_S + QUIET_S)
+    assert made.waits == lately(NAME, 3)
+
+
+def test_a_confirmation_without_any_visitor_holds_for_days_and_a_second_until_one_comes() -> None:
+    made = live(NAME)
+    made.visited(None, None, NOW_S)
+    made.confirm(NOW_S)
+    assert made.waits is None
+    made.visited(None, None, NOW_S + QUIET_S)
+    assert made.waits == lately(NAME, 3)
+    made.confirm(NOW_S + QUIET_S)
+    made.visited(None, None, NOW_S + 50 * QUIET_S)
+    assert made.waits is None
+    again = live(NAME)
+    again.load(made.dump())
+    again.visited(None, None, NOW_S + 50 * QUIET_S)
+    assert again.waits is None
+    later_s = NOW_S + 60 * QUIET_S
+    assert again.visited(later_s, None, later_s)
+    again.visited(later_s, None, later_s + QUIET_S)
+    assert again.waits == lately(NAME, 3)
+
+
+def test_a_clock_that_goes_back_and_what_an_earlier_version_kept_are_no_silence() -> None:
+    made = live(NAME)
+    made.visited(NOW_S, None, NOW_S)
+    made.visited(NOW_S, None, 0.0)
+    assert made.waits is None
+    old = live(NAME)
+    old.load({"assumed": True})
+    old.visited(None, None, NOW_S)
+    assert old.waits is None

@@ -255,7 +255,7 @@ _SERVER: Final = open_obj(
                 }
             )
         ),
-        "live": open_obj({"waits": nullable(_REASON)}),
+        "live": open_obj({"waits": nullable(_REASON), "silent": boolean()}),
         "https": open_obj(
             {
                 "mode": string(),

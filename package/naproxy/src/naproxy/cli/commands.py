@@ -240,6 +240,8 @@ def describe(server: Mapping[str, Any], now_s: float, width: int = 0) -> list[st
     lines += _checked_pages(server["pages"])
     if server["commissioning"]:
         lines.append(_commissioning(server["commissioning"]))
+    elif (server["not_armed"] or {}).get("code") == "server.no_visitor_lately":
+        lines.append(f"STAYS ON: {stored_reason(server['not_armed'])}")
     elif server["not_armed"] and server["not_armed"] not in told:
         lines.append(f"does not sleep by itself: {stored_reason(server['not_armed'])}")
     sight, _ = https.sight_of(server)

@@ -350,6 +350,10 @@ class Decider:
         """Return when the server's hours begin next, epoch seconds."""
         return self._guard.hours_begin_s(wall_s)
 
+    def quiet(self) -> bool:
+        """Are these hours in which nothing but a visitor wakes the server?"""
+        return self._guard.quiet(time.time()) is not None
+
     # Deciding
 
     def sleep(self, reason: Reason, *, by_hand: bool = False) -> list[Reason]:

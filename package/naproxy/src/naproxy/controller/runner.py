@@ -81,6 +81,8 @@ class Runner:
             server, index, box.page, box.varnish, epoch_s=box.epoch_s, allow=self.warmer.allow
         )
         self.executor.before_sleep = self._before_sleep
+        self._stays_on = False
+        """Was it woken because no visitor comes?"""
         self._own_sleeps = OwnSleeps()
         self._own_sleeps.load(saved.get("own_sleeps"))
         self._prove(server)
@@ -188,8 +190,24 @@ class Runner:
             for t_us in (over_http, over_https)
         )
         if self.supervisor.visited(http_s, https_s):
-            _LOG.info("%s: the first visitor reached it through the box", self.server.id)
+            _LOG.info("%s: a visitor reached it through the box", self.server.id)
             self.decider.decide()
+        self._stay_on()
+
+    def _stay_on(self) -> None:
+        """Wake the server once if no visitor has come through the box for long."""
+        arming = self.supervisor.arming
+        silent = None if arming.trusted else arming.live.silent
+        if silent is None or self._stays_on:
+            self._stays_on = silent is not None
+            return
+        if self.state() is State.ASLEEP and not self.decider.quiet():
+            self.wake(WakeRequest("naproxy", silent))
+        elif self.state() is not State.AWAKE:
+            return  # it is to be seen first, or these are quiet hours
+        self._stays_on = True
+        _LOG.warning("%s: %s", self.server.id, silent)
+        self.decider.decide()
 
     def confirm_live(self) -> None:
         """Take a person's word that visitors come through the box."""

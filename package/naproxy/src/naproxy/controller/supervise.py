@@ -210,7 +210,7 @@ class Supervisor:
     def visited(self, http_s: float | None, https_s: float | None) -> bool:
         """Hear when visitors reached the server's name; return whether the box waited for them."""
         waited = self.arming.live.waits
-        if self.arming.live.visited(http_s, https_s):
+        if self.arming.live.visited(http_s, https_s, time.time()):
             self._save()
         return waited is not None and not self.arming.live.waits
 

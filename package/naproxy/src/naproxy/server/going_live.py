@@ -2,6 +2,7 @@
 
 Until then router and DNS may still send them straight to the server, which they would find asleep.
 A request proves it only if it asks for the server by its name (`visited_us` in naproxy_page.h).
+If no visitor has come for `QUIET_S`, that may be so again: a router was replaced, or DNS changed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from naproxy.core.reason import Reason
 
 FRESH_S: Final = 7 * 86400.0
 """A new test counts visitors of that long ago: after a longer time the router may be another."""
+QUIET_S: Final = 3 * 86400.0
+"""After so long without a visitor the server stays on. Over a long weekend a website that people
+use has some; a later visitor, or a person, puts it right."""
 _SAVE_S: Final = 86400.0
 
 
@@ -33,6 +37,10 @@ class GoingLive:
     https_s: float | None = None
     confirmed_s: float | None = None
     """When a person confirmed that visitors come through the box."""
+    expects_none: bool = False
+    """A person confirmed a silence: it lasts until the next visitor."""
+    now_s: float | None = None
+    """When it was looked at last; None: silence is not judged yet."""
     assumed: bool = False
     """An earlier version, which did not wait for a visitor, let the server sleep by itself."""
     _saved_s: float = field(default=0.0, compare=False)
@@ -42,8 +50,11 @@ class GoingLive:
         self.hosts = hosts
         self.over_https = mode == "through" or (mode == "box" and port == "open")
 
-    def visited(self, http_s: float | None, https_s: float | None) -> bool:
+    def visited(
+        self, http_s: float | None, https_s: float | None, now_s: float | None = None
+    ) -> bool:
         """Take when visitors came last; return whether that is worth keeping."""
+        self.now_s = now_s
         had = self.seen_s
         self.http_s = _later(self.http_s, http_s)
         self.https_s = _later(self.https_s, https_s)
@@ -52,6 +63,8 @@ class GoingLive:
             return False
         if self.first_s is None:
             self.first_s = seen_s
+        if had != seen_s and self.expects_none:
+            self.expects_none, self._saved_s = False, 0.0
         if had is not None and 0 <= seen_s - self._saved_s < _SAVE_S:
             return False
         self._saved_s = seen_s
@@ -66,8 +79,23 @@ class GoingLive:
     def waits(self) -> Reason | None:
         """What the box waits for; None: visitors come through it."""
         if self.seen_s is not None or self.confirmed_s is not None or self.assumed:
-            return None
+            return self.silent
         return self.unseen
+
+    @property
+    def silent(self) -> Reason | None:
+        """Say that visitors came once, or were said to, and none has come for long."""
+        last_s = _later(self.seen_s, self.confirmed_s)
+        if last_s is None or self.now_s is None or self.expects_none:
+            return None
+        if self.now_s - last_s < QUIET_S:
+            return None
+        days = int((self.now_s - last_s) / 86400.0)
+        return Reason("server.no_visitor_lately", name=self._name, days=days, server=self.server)
+
+    @property
+    def _name(self) -> str | Reason:
+        return shortly(self.hosts) if self.hosts else Reason("server.its_website")
 
     @property
     def unseen(self) -> Reason | None:
@@ -75,11 +103,11 @@ class GoingLive:
         if self.seen_s is not None:
             return None
         code = "server.no_https_visitor_yet" if self.over_https else "server.no_visitor_yet"
-        name = shortly(self.hosts) if self.hosts else Reason("server.its_website")
-        return Reason(code, name=name, server=self.server)
+        return Reason(code, name=self._name, server=self.server)
 
     def confirm(self, now_s: float) -> None:
-        """Take a person's word that visitors come through the box."""
+        """Take a person's word that visitors come through the box, or that none is expected."""
+        self.expects_none = self.silent is not None
         self.confirmed_s = now_s
 
     def proved(self, now_s: float) -> None:
@@ -95,11 +123,12 @@ class GoingLive:
             "last_s": self.seen_s,
             "confirmed_s": self.confirmed_s,
             "waits": waits.plain() if waits else None,
+            "silent": self.silent is not None,
         }
 
     def dump(self) -> dict[str, Any]:
         """Return what is kept over a restart, as JSON."""
-        names = ("first_s", "http_s", "https_s", "confirmed_s", "assumed")
+        names = ("first_s", "http_s", "https_s", "confirmed_s", "expects_none", "assumed")
         return {name: getattr(self, name) for name in names}
 
     def load(self, saved: Any) -> None:
@@ -108,6 +137,7 @@ class GoingLive:
         for name in ("first_s", "http_s", "https_s", "confirmed_s"):
             value = known.get(name)
             setattr(self, name, float(value) if isinstance(value, int | float) else None)
+        self.expects_none = known.get("expects_none") is True
         self.assumed = known.get("assumed") is True
 
 

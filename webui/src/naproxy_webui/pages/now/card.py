@@ -44,6 +44,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "wake_s": status["wake_s"],
         "armed": status["armed"],
         "waits": status["not_armed"] is not None and status["not_armed"] == status["live"]["waits"],
+        "silent": plain(status["live"]["waits"]) if _stays_on(status) else None,
         "tripped": (status["not_armed"] or {}).get("code") == "server.tripped",
         "commissioning": _progress(commissioning) if commissioning else None,
         "decision": sentences(status["decision"]["reason"]),
@@ -64,6 +65,12 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "serves": unanswered(status),
         "requests": {"window_s": round(window_s, 1), "by_class": requests},
     }
+
+
+def _stays_on(status: Status) -> bool:
+    """Does it stay awake because no visitor has come through the box for long?"""
+    waits = status["live"]["waits"]
+    return bool(status["live"]["silent"]) and waits == status["not_armed"]
 
 
 def _strangers(told: Status) -> dict[str, Any] | None:

@@ -53,6 +53,7 @@ SERVER: Final = obj(
     wake_s=nullable(number(description="how long waking took, measured")),
     armed=boolean(),
     waits=boolean(description="for the first visitor through the box: `live` ends that"),
+    silent=nullable(string(description="why it stays on: no visitor came for days")),
     tripped=boolean(description="it did not wake once: `arm` lets it sleep again"),
     commissioning=nullable(obj(phase=string(), cycle=integer(), cycles=integer())),
     decision=array(string()),

@@ -138,6 +138,23 @@ function showPays({ servers }) {
 	);
 }
 
+/** No visitor has come through the box for days: the server stays on. @param {Now} now */
+function showQuiet({ servers }) {
+	const quiet = servers.filter(({ silent }) => silent);
+	redraw(
+		at("quiet"),
+		quiet.map(({ id, silent }) => [id, silent]),
+		() =>
+			quiet.map(({ id, silent }) =>
+				notice(
+					"bad",
+					h("p", h("b", silent)),
+					mayChange && h("p", h("a", { href: PLACES.visitors(id) }, t("now.live_link"))),
+				),
+			),
+	);
+}
+
 /** What the box proposes after two weeks; few boxes have anything, so it is loaded late. */
 async function showProposals() {
 	const places = all("[data-proposal]");
@@ -250,6 +267,7 @@ function show(said) {
 	stale.hidden = true;
 	showSentence(said);
 	showPays(said);
+	showQuiet(said);
 	at("sums").hidden = at("log").hidden = !said.servers.length;
 	if (!said.servers.length) return nobody();
 	for (const each of all(":scope > :not(.server)", servers)) each.remove();
