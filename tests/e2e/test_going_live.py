@@ -135,12 +135,12 @@ def test_a_sleeping_server_is_woken_and_stays_on_when_no_visitor_came_for_days(
 
 
 def described(status: dict[str, Any]) -> list[str]:
-    """What `naproxy status` says of it."""
+    """Return the lines of `naproxy status`."""
     return describe(status, time.time())
 
 
 def subject(server: dict[str, Any]) -> str:
-    """What the test of a server is about, as its runner has it."""
+    """Return the subject of a server's test, as its runner names it."""
     wakes = (rung["driver"] for rung in server["wake"])
     return " ".join((server["mac"], server["sleep"]["driver"], server["sleep"]["state"], *wakes))
 

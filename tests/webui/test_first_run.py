@@ -222,6 +222,12 @@ def test_visitors_are_led_through_the_box_and_the_guide_sees_the_first(
     visitors.await_more(1)
     waits = f"waits for the first visitor who reaches {NAME} through it"
     expect(page.locator("#seen")).to_contain_text(waits)
+    page.locator("summary", has_text="FRITZ!Box").click()
+    rules = page.locator("details", has=page.locator("summary", has_text="FRITZ!Box"))
+    expect(rules.locator("tbody tr").first).to_contain_text(BOX)
+    expect(rules).to_contain_text(f"delete the sharing for the server ({SERVER})")
+    # Without HTTPS on the box nobody is to lead port 443 to it.
+    expect(rules.locator("thead th")).to_have_text(["Field", "Port 80"])
     clean_narrow_and_dark(page, "7-live")
     page.locator("#forward").click()
     page.wait_for_url("**/setup/proof")
@@ -230,6 +236,8 @@ def test_visitors_are_led_through_the_box_and_the_guide_sees_the_first(
     page.locator("#direct a").click()
     visitors.lead(BOX)
     expect(page.locator("#seen")).to_contain_text("The first visitor came", timeout=LONG_MS)
+    # This server counts nobody: the box says so, and claims nothing.
+    expect(page.locator("#seen")).to_contain_text("cannot know whether other visitors")
     clean_narrow_and_dark(page, "7-live-seen")
     page.locator("#forward").click()
     page.wait_for_url("**/setup/proof")

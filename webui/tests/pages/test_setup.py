@@ -19,7 +19,9 @@ from naproxy.core.state import State
 from naproxy.core.words import sentences
 from naproxy.shm.page import monotonic_us
 from naproxy_webui.http.control import Control
+from naproxy_webui.pages.setup import page as setup_page
 from naproxy_webui.pages.setup import proof as setup_proof
+from naproxy_webui.pages.setup import routers as setting_routers
 from naproxy_webui.pages.setup import steps as setting_up
 
 from tests.patience import wait_for
@@ -419,3 +421,54 @@ def test_the_guide_says_which_visitor_it_waits_for(admin: FlaskClient, new: Box)
     new.record().visited_us = monotonic_us()
     wait_for(lambda: admin.get("/api/setup/live").json["first_s"] is not None, "the visitor")
     assert admin.get("/api/setup/live").json["waits"] == ""
+
+
+def around(how: str, today: int) -> dict[str, Any]:
+    counted = {"how": how, "today": today, "yesterday": 0, "total": today}
+    return {"live": {}, "https": {"around": counted}}
+
+
+def test_nobody_past_the_box_is_said_only_where_the_server_counts_all_visitors() -> None:
+    assert setup_proof._past({"https": {"around": None}}) is None
+    assert setup_proof._past(around("agent", 0)) == 0
+    assert setup_proof._past(around("agent", 3)) == 3
+    assert setup_proof._past(around("ssh", 0)) is None, "it looks only before a sleep"
+    assert setup_proof._past(around("ssh", 2)) == 2
+
+
+def test_a_router_gets_the_boxs_address_and_port_443_only_where_the_box_serves_it(
+    box: Box, client: FlaskClient
+) -> None:
+    page = client.get("/setup/again/live?server=web").text
+    for name in ("FRITZ!Box", "UniFi", "OPNsense", "TP-Link", "Speedport"):
+        assert f"<summary>{name}</summary>" in page
+    for mode, found in (
+        ("none", (80,)),
+        ("later", (80,)),
+        ("box", (80, 443)),
+        ("through", (80, 443)),
+    ):
+        assert setting_routers.ports({"https": {"mode": mode}}) == found, mode
+    assert "192.0.2.1" in setting_routers.values("192.0.2.1", 443).values()
+
+
+def test_a_step_that_was_left_out_has_no_check_mark(app: Flask, box: Box) -> None:
+    config = {"meter": []}
+    server = {"id": "web", "hosts": [], "default": False, "sleep": {"driver": "none"}}
+    with app.test_request_context():
+        left_out = setup_page.skipped(config, server)
+        assert left_out >= {"names", "sleep", "meter"}
+        full = {**server, "hosts": ["a.example"], "sleep": {"driver": "ssh"}}
+        assert not setup_page.skipped({"meter": [{"of": "web"}]}, full) & {
+            "names",
+            "sleep",
+            "meter",
+        }
+        assert "server" in setup_page.skipped(config, None)
+
+
+def test_a_machine_that_sleeps_by_itself_is_a_way_of_the_guide() -> None:
+    way = {"driver": "itself", "state": "ram", "user": "naproxy"}
+    assert setting_up.sleep(CONFIG, "web", way) == [
+        setting_up.put("server.web.sleep", {"driver": "itself"})
+    ]

@@ -102,7 +102,7 @@ def test_after_days_without_a_visitor_it_waits_for_one_again_and_the_next_ends_t
     assert made.waits is None
 
 
-def test_a_silence_of_https_visitors_is_not_ended_by_one_over_http() -> None:
+def test_http_visitor_does_not_end_a_silence_of_https_visitors() -> None:
     made = live(NAME, mode="through", port="open")
     made.visited(None, NOW_S, NOW_S)
     made.visited(NOW_S + QUIET_S, NOW_S, NOW_S + QUIET_S)
@@ -129,7 +129,7 @@ def test_a_confirmation_without_any_visitor_holds_for_days_and_a_second_until_on
     assert again.waits == lately(NAME, 3)
 
 
-def test_a_clock_that_goes_back_and_what_an_earlier_version_kept_are_no_silence() -> None:
+def test_clock_set_back_or_state_of_an_earlier_version_reports_no_silence() -> None:
     made = live(NAME)
     made.visited(NOW_S, None, NOW_S)
     made.visited(NOW_S, None, 0.0)

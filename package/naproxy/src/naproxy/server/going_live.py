@@ -106,7 +106,7 @@ class GoingLive:
         return Reason(code, name=self._name, server=self.server)
 
     def confirm(self, now_s: float) -> None:
-        """Take a person's word that visitors come through the box, or that none is expected."""
+        """Take a person's word: visitors come through the box, or none are expected."""
         self.expects_none = self.silent is not None
         self.confirmed_s = now_s
 

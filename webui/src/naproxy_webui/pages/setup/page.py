@@ -6,17 +6,20 @@ browser, and after a restart of the box.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Response, abort, current_app, g, redirect, request
 
+from naproxy_webui.auth.hosts import split
 from naproxy_webui.http.access import access
 from naproxy_webui.http.control import control
 from naproxy_webui.http.errors import ApiError
 from naproxy_webui.http.page import Page
 from naproxy_webui.office import certificates, places
 from naproxy_webui.pages.settings.fields import Field, form
+from naproxy_webui.pages.setup import routers
 from naproxy_webui.pages.setup.steps import AGAIN, STEPS, WAYS, way_now
 from naproxy_webui.render import render
 
@@ -112,6 +115,9 @@ def _page(step: str, server: str | None, *, again: bool) -> str:
         before=None if again or place == 0 else STEPS[place - 1],
         after=None if again or step == STEPS[-1] else STEPS[place + 1],
         again=again,
+        skipped=skipped(config, mine),
+        routers=_rules(mine) if step == "live" and mine else {},
+        router_words=routers.WORDS,
         ways=WAYS,
         sleeps=way_now(mine["sleep"]) if mine else "none",
         server=mine,
@@ -123,6 +129,51 @@ def _page(step: str, server: str | None, *, again: bool) -> str:
         cache=_cache(mine) if step == "cache" and mine else None,
         meters=[each for each in config["meter"] if mine and each["of"] == mine["id"]],
     )
+
+
+def skipped(config: Mapping[str, Any], server: Mapping[str, Any] | None) -> set[str]:
+    """Return the steps that an owner may leave out, and did: nothing is set by them."""
+    if server is None:
+        return set(AGAIN) - {"office"}
+    lacking = {
+        "names": not (server["hosts"] or server["default"]),
+        "sleep": server["sleep"]["driver"] == "none",
+        "meter": all(each["of"] != server["id"] for each in config["meter"]),
+        **_unproved(server),
+    }
+    return {step for step, lacks in lacking.items() if lacks}
+
+
+def _unproved(server: Mapping[str, Any]) -> dict[str, bool]:
+    try:
+        servers = control().get("/v1/status", timeout_s=_TIMEOUT_S)["servers"]
+    except ApiError:
+        return {}
+    found = next((each for each in servers if each["id"] == server["id"]), None)
+    if found is None:
+        return {}
+    armed, waits = found["armed"], found["live"]["waits"]
+    proved = armed or (waits is not None and found["not_armed"] == waits)
+    return {"live": waits is not None, "proof": not proved}
+
+
+def _rules(server: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of each router with their values, one rule for each port."""
+    box = control().get("/v1/status", timeout_s=_TIMEOUT_S)["box"]["front_door"]["address"]
+    box = box or split(request.host) or ""
+    return {
+        name: {
+            "ports": routers.ports(server),
+            "fields": [
+                (
+                    field,
+                    [routers.values(box, port).get(value, value) for port in routers.ports(server)],
+                )
+                for field, value in fields.items()
+            ],
+        }
+        for name, fields in routers.ROUTERS.items()
+    }
 
 
 def _cache(server: dict[str, Any]) -> dict[str, Field]:

@@ -48,6 +48,7 @@ LIVE: Final = obj(
     last_s=nullable(number(description="the last, to a day")),
     confirmed_s=nullable(number(description="when a person confirmed that they do")),
     waits=string(description="what the box waits for, in words; empty: for nothing"),
+    past=nullable(integer(description="visits past the box today; null: nobody counts them")),
 )
 WAKE: Final = obj(
     stages=array(STAGE),
@@ -115,7 +116,20 @@ def _status(name: str) -> dict[str, Any]:
 
 
 def _live(server: dict[str, Any]) -> dict[str, Any]:
-    return {**server["live"], "waits": plain(server["live"]["waits"])}
+    live = {key: server["live"][key] for key in ("first_s", "last_s", "confirmed_s")}
+    return {**live, "waits": plain(server["live"]["waits"]), "past": _past(server)}
+
+
+def _past(server: dict[str, Any]) -> int | None:
+    """Return how many visits went past the box today, as far as it is known.
+
+    The agent counts all of them. Over ssh the box sees only those of the moment before a sleep:
+    that there were none proves nothing.
+    """
+    around = server["https"]["around"]
+    if around is None or (around["how"] != "agent" and not around["today"]):
+        return None
+    return int(around["today"])
 
 
 @route(blueprint, "GET", "/api/setup/live", answer=LIVE, query=SERVER, **ADMIN)

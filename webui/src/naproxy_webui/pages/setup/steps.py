@@ -22,6 +22,7 @@ WAYS: Final = {
     "ssh": ("state", "user"),
     "agent": ("state",),
     "login": ("state", "user", "command"),
+    "itself": (),
     "none": (),
 }
 """The ways to sleep that the guide leads through; their keys.

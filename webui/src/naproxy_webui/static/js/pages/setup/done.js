@@ -20,6 +20,7 @@ const point = (good, words) =>
 /** Whether it may sleep, and why not. @param {Api["GET /api/setup/proof"] | null} said */
 function asleep(said) {
 	if (said?.server.armed) return t("setup.done.armed");
+	if (facts.way === "itself") return t("setup.done.itself");
 	if (facts.way === "none") return t("setup.done.no_way");
 	if (said?.report?.passed) return t("setup.done.waits");
 	return t("setup.done.not_armed");

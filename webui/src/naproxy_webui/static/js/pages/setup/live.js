@@ -23,13 +23,28 @@ function show(said) {
 }
 
 /** @param {Api["GET /api/setup/live"]} said */
-function words({ first_s, confirmed_s, waits }) {
+function words({ first_s, confirmed_s, waits, past }) {
 	if (first_s !== null)
-		return notice("good", h("p", h("b", t("setup.live.first", { time: when(first_s) }))));
+		return [
+			notice(
+				waits ? "bad" : "good",
+				h("p", h("b", t("setup.live.first", { time: when(first_s) }))),
+				waits ? h("p", waits) : null,
+			),
+			notice(past === 0 ? "good" : past ? "warn" : "info", h("p", pastWords(past))),
+		];
 	if (confirmed_s !== null)
 		return notice("info", h("p", t("setup.live.confirmed", { time: when(confirmed_s) })));
 	return waits ? notice("info", h("p", waits)) : null;
 }
+
+/** Whether others go past the box. @param {number | null} past */
+const pastWords = (past) =>
+	past === null
+		? t("setup.live.around_unknown")
+		: past
+			? t("setup.live.around_some", { count: past })
+			: t("setup.live.around_none");
 
 const watch = () =>
 	poll("/api/setup/live", {

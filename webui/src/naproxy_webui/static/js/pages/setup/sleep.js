@@ -265,13 +265,30 @@ function finding({ name, verdict, title, what, mend }) {
 	return h("li", { "data-kind": kind }, icon(mark), h("div", words));
 }
 
+const URGENT = ["problem", "note", "not seen"];
+/** Failures come first. @param {Loose} check */
+const urgency = ({ verdict }) => URGENT.indexOf(verdict);
+
 /** @param {Loose} result */
 function findings({ checks, problems }) {
 	const used = checks.filter((/** @type {Loose} */ { verdict }) => verdict !== "not used");
 	const all = problems
 		? notice("bad", h("p", t("setup.sleep.problems", { count: problems })))
 		: notice("good", h("p", t("setup.sleep.no_problem")));
-	fill(at("findings"), all, h("ul.setup-findings", used.map(finding)));
+	const passed = used.filter((/** @type {Loose} */ { verdict }) => verdict === "ok");
+	const open = used.filter((/** @type {Loose} */ { verdict }) => verdict !== "ok");
+	open.sort((/** @type {Loose} */ a, /** @type {Loose} */ b) => urgency(a) - urgency(b));
+	fill(
+		at("findings"),
+		all,
+		h("ul.setup-findings", open.map(finding)),
+		passed.length &&
+			h(
+				"details.details.plain",
+				h("summary", t("setup.sleep.passed", { count: passed.length })),
+				h("ul.setup-findings", passed.map(finding)),
+			),
+	);
 }
 
 /** @param {object | null} body */
