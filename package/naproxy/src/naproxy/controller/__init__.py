@@ -1,1 +1,1 @@
-"""What carries out decisions: a runner for each server, probes, pings, meters."""
+"""Carries out decisions: a runner for each server, probes, pings, meters."""

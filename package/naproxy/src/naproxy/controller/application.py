@@ -24,7 +24,7 @@ class Application:
         self._web = web
 
     async def busy(self) -> Reason | None:
-        """Return why the server must not sleep; who does not answer may be busy."""
+        """Return why the server must not sleep; without an answer, it may be busy."""
         path = self._settings.busy_path
         if not path:
             return None
@@ -42,7 +42,7 @@ class Application:
         return busy(path, self._settings.busy_field, status, body)
 
     async def _ask(self, path: str) -> bytes:
-        """Return the whole answer, or a byte too many. By HTTP/1.0: it comes in one piece."""
+        """Return the whole answer, or one byte over the limit. Over HTTP/1.0: without chunks."""
         request = (
             f"GET {path} HTTP/1.0\r\nHost: {self._web.host_header}\r\n"
             f"User-Agent: naproxy/{__version__} (busy?)\r\nAccept: */*\r\n\r\n"

@@ -1,7 +1,7 @@
-"""A process for each look at a calendar: it fetches, reads, and prints what it found as JSON.
+"""A process for each look at a calendar: it fetches, reads, and prints the result as JSON.
 
-What comes from elsewhere may be large, slow, or reckoned for ever: here it ends by itself, and
-nobody waits. The job comes by the environment, since an address may have a password in it.
+A foreign calendar may be large, slow, or endless to compute: this process has limits, and the
+controller does not wait. The job is in the environment, since an address may contain a password.
 """
 
 from __future__ import annotations
@@ -121,12 +121,12 @@ class Reader:
         return {"text": decoded(data)}
 
     def _by_http(self) -> dict[str, Any] | None:
-        # What calendars are subscribed to by; it has always been HTTP.
+        # The scheme of calendar subscriptions; it has always meant HTTP.
         url = parse_url(re.sub("^webcals?:", "https:", self._source))
         headers = {
             "User-Agent": f"naproxy/{__version__}",
             "Accept": "text/calendar, */*;q=0.1",
-            "Accept-Encoding": _PLAIN,  # what is packed may be a bomb
+            "Accept-Encoding": _PLAIN,  # compressed data may be a zip bomb
         }
         if url.auth:
             headers.update(make_headers(basic_auth=url.auth))

@@ -1,6 +1,6 @@
 """A server's calendar: looked at by another process now and then, `calendar_reader`.
 
-Pure is what it means: `server/inhibitors`. Here it meets the clock and the disk.
+The pure part is in `server/inhibitors`; the clock and the disk are here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Keeps checking which pages of a server are the same for everybody, and tells Varnish of them.
 
-What that means, `policy.verified` says; here it meets the server, which is asked directly and only
-while it is awake anyway: a few pages a minute, and after a wake what was answered in the sleep. It
-is never woken for that, and a check that is under way is called off when the server is to sleep.
+`policy.verified` defines "the same". This module asks the server, directly and only while it is
+awake anyway: a few pages a minute, and after a wake the pages answered in the sleep. It never wakes
+the server, and a check under way is cancelled when the server is to sleep.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EVERY_S: Final = 6.0
 AFTER_WAKE_S: Final = 2.0
 """After a wake those who waited come first."""
 COMPARE_S: Final = 60.0
-"""What was not compared by then is not answered before it is checked."""
+"""Pages not compared by then are not answered before their next check."""
 COPY_S: Final = 5.0
 _AT_ONCE: Final = 2
 _NOT_RUNNING: Final = (State.FALLING_ASLEEP, State.ASLEEP, State.WAKING)
@@ -69,7 +69,7 @@ class PageChecker:
         self._pages = Verified()
         self._state = State.UNKNOWN
         self._copied: Sequence[int] | None = None
-        """Hashes of what may be answered in this sleep; None: the server is awake."""
+        """Hashes of pages that may be answered in this sleep; None: the server is awake."""
         self._slept_s, self._woke_s = math.inf, 0.0
         self._sent = False
         self._next_s = 0.0
@@ -91,14 +91,14 @@ class PageChecker:
     def _now_s(self) -> float:
         return self._epoch_s + time.monotonic()
 
-    # What is kept over a restart of the controller
+    # Kept over a restart of the controller
 
     def kept(self) -> dict[str, Any]:
         """Return what `take_up` takes."""
         return {"pages": self._pages.dump()}
 
     def take_up(self, saved: Mapping[str, Any]) -> None:
-        """Go on with what was kept. What is answered now was said by the controller before."""
+        """Restore kept values. The list of answered pages is the previous controller's."""
         self._pages.load(saved.get("pages"), self._now_s())
         if self._page.server(self._index).state in _NOT_RUNNING:
             known = set(self._pages.copied_table(()))
@@ -107,12 +107,12 @@ class PageChecker:
             ]
         self._write()
 
-    # What is heard
+    # Events
 
     def stored(self, record: Stored) -> None:
         """Hear of an answer that the cache keeps."""
         key = Key(record.path, record.https)
-        # What is kept by a rule, or is a file, needs no check.
+        # Files, and pages that a rule keeps, need no check.
         if not self.on or (record.freezes and key not in self._pages):
             return
         if askable(record.host, record.url):
@@ -157,7 +157,7 @@ class PageChecker:
         if state is State.AWAKE and self.on:
             self._task = asyncio.ensure_future(self._compare())
 
-    # What is done
+    # Checks
 
     def look(self) -> None:
         """Check another page, if one is due, the server is awake and nothing else is under way."""
@@ -188,7 +188,7 @@ class PageChecker:
         return copies[0], copies[1]
 
     async def _compare(self) -> None:
-        """Compare what was answered in the sleep with what the server says now."""
+        """Compare the answers given in the sleep with the server's current ones."""
         await asyncio.sleep(AFTER_WAKE_S)
         free = asyncio.Semaphore(_AT_ONCE)
 
@@ -212,7 +212,7 @@ class PageChecker:
             _LOG.warning("%s: %d pages answered asleep had changed", self._server.id, differed)
 
     async def before_sleep(self, fetched: Sequence[Job]) -> None:
-        """Remember what visitors will get, of what was fetched just now."""
+        """Remember the pages for visitors among those just fetched."""
         self.stop()
         self._pages.begin_copies(self._now_s())
         good = self._pages.answerable() if self.on else {}

@@ -32,7 +32,7 @@ class ComingBack:
         return {"usual": self._usual.dump()}
 
     def take_up(self, saved: Mapping[str, Any]) -> None:
-        """Go on with what was kept."""
+        """Restore kept values."""
         usual = saved.get("usual")
         if isinstance(usual, Mapping):
             self._usual.load(usual)

@@ -1,4 +1,4 @@
-"""What all servers of a box share."""
+"""State that all servers of a box share."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class BoxContext:
     journal: Journal
     epoch_s: float
     power_w: Callable[[str], float | None] = lambda _: None
-    """What a server draws now, by its id; None without a meter, or if it does not say."""
+    """A server's current power, by its id; None without a reading."""
     quick_w: Callable[[str], float | None] = lambda _: None
     """The same, if its meter reads often enough to tell when a wake begins."""
     where: Callable[[], tzinfo] = office_time.where
-    """The office's zone: what is decided by hours goes by its clocks."""
+    """The office's zone, for decisions by hours."""
     day: Callable[[], int] = lambda: office_time.local(time.time()).toordinal()
     """The office's day now."""
     price_per_kwh: Callable[[], float] = lambda: ASSUMED_PRICE
-    """What a kilowatt-hour costs the office now."""
+    """The current price of a kilowatt-hour."""
     look: Looker = look
     """Looks whether a server's visitors come past the box."""
     verifier: Verifier = field(default_factory=Verifier)
@@ -47,4 +47,4 @@ class BoxContext:
     company: Company = field(default_factory=Company)
     """All servers of the box."""
     served: Callable[[], Collection[str]] = tuple
-    """The names that visitors get from the box by HTTPS now, as `ascii_site` has them."""
+    """The names that the box serves over HTTPS now, in the form of `ascii_site`."""

@@ -1,4 +1,4 @@
-"""When a server may sleep, or is woken ahead of need: its policy, and what overrules that."""
+"""When a server may sleep, or is woken ahead of need: its policy, and overriding reasons."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOST_AWAKE_S: Final = 10 * 366 * 86400.0
 _MOST_CHECK_S: Final = 3600.0
 _CLOCK_SET_S: Final = 1.0
 _VISITORS: Final = frozenset(("server.fetching", "server.connections", "server.work"))
-"""What speaks against sleep because of visitors; all else is the office's own affair."""
+"""Reasons against sleep because of visitors; all others are the office's own."""
 
 _NEVER_AGO_S: Final = 1e9
 """So long ago nobody asked: longer than any patience."""
@@ -82,10 +82,9 @@ class Decider:
         forbids: Callable[[], list[Reason]],
         through: Callable[[], None],
     ) -> None:
-        """`take_up` goes on with what an earlier controller learned.
+        """`take_up` restores the learned state of an earlier controller.
 
-        `forbids` says what else speaks against the policy; `through` hears of visitors who are no
-        robots.
+        `forbids` returns further reasons against sleep; `through` hears of visitors, except robots.
         """
         self._box = box
         self._executor = executor
@@ -124,7 +123,7 @@ class Decider:
         self._guard.agenda = self._agenda
 
     def configure(self, server: Server) -> None:
-        """Take a new configuration; mode and what the policy learned stay."""
+        """Take a new configuration; mode and learned state of the policy stay."""
         old = self._policy
         self._equip(server)
         if old.name == self._policy.name:
@@ -132,7 +131,7 @@ class Decider:
         if self._machine.state is State.ASLEEP:
             self.observed(State.ASLEEP, time.monotonic())
 
-    # What is kept over a restart of the controller
+    # Kept over a restart of the controller
 
     def kept(self) -> dict[str, Any]:
         """Return what `take_up` takes."""
@@ -144,7 +143,7 @@ class Decider:
         }
 
     def take_up(self, saved: Mapping[str, Any]) -> None:
-        """Go on with what was kept; what makes no sense is left."""
+        """Restore kept values; ignore invalid ones."""
         mode = saved.get("mode")
         if isinstance(mode, Mapping) and mode.get("awake") is True:
             until_s, now_s = mode.get("until_s"), time.time()
@@ -154,8 +153,8 @@ class Decider:
         t_s, kept = saved.get("t_s"), saved.get("policy")
         if not isinstance(t_s, (int, float)) or not isinstance(kept, Mapping):
             return
-        # Times given to a policy never decrease. If the clock was wrong by much before,
-        # what was learned by it is of no use.
+        # Times given to a policy never decrease. If the clock was far off before,
+        # the state learned then is useless.
         ahead_s = t_s - self._t_s(time.monotonic())
         if kept.get("name") == self._policy.name and ahead_s < _MOST_CHECK_S:
             self._policy.load(kept.get("state") or {})
@@ -169,18 +168,18 @@ class Decider:
         self._agenda = self._guard.agenda = agenda
         self.decide()
 
-    # What the policy hears
+    # Events for the policy
 
     def heard(self, events: list[Event], *, fresh: bool) -> None:
         """Learn of requests that ended; `fresh`: they ended just now."""
         if fresh and any(e.outcome in SERVED for e in events):
             self._executor.step(Traffic())
-        # Who is over a share is served while the server is awake, and that is all.
+        # A client over its share is served while the server is awake, but keeps it awake no longer.
         for event in events:
             self._sharing.saw(event)
         heard = [e for e in events if not (e.spent or self._shares.over(party_of(e)))]
         for event in heard:
-            # When one ended is not in the ring: what is heard of after a restart was just now.
+            # The ring lacks the end times: requests heard of after a restart have just ended.
             if event.work and event.outcome in _WORKED:
                 self._shares.worked.note(party_of(event), time.monotonic())
         new = [e for e in heard if e.t_us > self._learned_us]
@@ -258,7 +257,7 @@ class Decider:
         """Return the share of the waits that the promise allows today which are used up."""
         return self._policy.spent()
 
-    # Who pays for it
+    # Shares
 
     def account(self) -> None:
         """Put the time since the last call on somebody's share, and forget who has used up his."""
@@ -285,7 +284,7 @@ class Decider:
         since_s = self._shares.others_since_s(t_s)
         self._policy.forget(t_s - _NEVER_AGO_S if since_s is None else since_s)
 
-    # What overrules it
+    # Overriding reasons
 
     def set_mode(self, *, awake: bool, until_s: float | None = None) -> None:
         """Keep the server awake, until an epoch time if given; or leave it to the policy."""

@@ -39,7 +39,7 @@ class SearchEngines:
         return {"engines": self._engines.dump()}
 
     def take_up(self, saved: Mapping[str, Any]) -> None:
-        """Go on with what was kept."""
+        """Restore kept values."""
         kept = saved.get("engines")
         if isinstance(kept, Mapping):
             self._engines.load(kept, self._t_s())

@@ -185,7 +185,7 @@ class Executor:
         return Costs(max(0.0, power.on_w - power.off_w) * a_joule, power.switch_j * a_joule)
 
     def configure(self, server: Server, interface: str) -> None:
-        """Take a new configuration; the state, and what was measured, stay."""
+        """Take a new configuration; the state and the measurements stay."""
         if not self._neighbour.is_at(server.address, interface):
             self._neighbour.release()
             self._neighbour = Neighbour(server.address, interface)
@@ -208,7 +208,7 @@ class Executor:
         self.machine.ladder = _ladder(server, self.machine.ladder.dump())
         self.probe_again()
 
-    # What is kept over a restart of the controller
+    # Kept over a restart of the controller
 
     def kept(self) -> dict[str, Any]:
         """Return what `take_up` takes, and whether we had put the server to sleep."""
@@ -226,7 +226,7 @@ class Executor:
         }
 
     def take_up(self, saved: Mapping[str, Any]) -> None:
-        """Go on with what was kept; what makes no sense is left."""
+        """Restore kept values; ignore invalid ones."""
         rungs = saved.get("rungs")
         if isinstance(rungs, Mapping):
             self.machine.ladder = _ladder(self.server, rungs)
@@ -395,10 +395,10 @@ class Executor:
         needed = self.needing.look() if machine.prepares else Needed()
         self.step(Tick(sum(self.sharing.busy()), needed))
 
-    # What is seen
+    # Observations
 
     def probe_again(self) -> None:
-        """Probe and ping anew: as often as the machine, and a commissioning, need it."""
+        """Restart probes and pings, at the rate that the machine and a commissioning need."""
         self._probe(self._cadence)
 
     def _probe(self, cadence: Probe) -> None:
@@ -426,7 +426,7 @@ class Executor:
 
     def _look_around(self) -> None:
         self._look = self._loop.call_later(_LOOK_S, self._look_around)
-        # An open WebSocket may say nothing for hours: it is no reason to probe each second.
+        # An open WebSocket may be silent for hours, so it does not justify a probe each second.
         if self.record.fetching_now:
             self.step(InUse())
         if self.machine.state is State.AWAKE and self.needing.keep() and self.machine.without:
@@ -481,7 +481,7 @@ class Executor:
         """The server's slot in the page."""
         return self._box.page.server(self._index)
 
-    # What is told: first Varnish, then the log, the journal and those who learn from it
+    # Notices: first to Varnish, then to the log, the journal and the learners
 
     def _entered(self, change: Transition) -> None:
         """Publish first, write and learn when nothing waits for it any more."""
@@ -504,7 +504,7 @@ class Executor:
         self._loop.call_soon(self._note, change, time.monotonic())
         took = {State.ASLEEP: self.machine.fall, State.AWAKE: self.machine.wake}.get(change.state)
         took_s = took.last_s if took else None
-        # Later: what it asks for then must not come amidst the effects of this step.
+        # Later: its requests must not come between the effects of this step.
         told = change, took_s, self.machine.slept, self._stages
         self._loop.call_soon(self._supervisor.entered, *told)
 
@@ -526,7 +526,7 @@ class Executor:
             self._falls = None
             _LOG.info("%s: stays awake: %s", self.server.id, change.reason)
         elif change.state is State.FALLING_ASLEEP:
-            # Until the order is given it may be called off: then it was no sleep.
+            # Before the command it may be cancelled, and then it was not a sleep.
             self._falls = change
         else:
             self._write_fall()

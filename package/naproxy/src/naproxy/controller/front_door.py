@@ -34,7 +34,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """What is wrong with each port; None: visitors reach the box there."""
+    """Each port's problem; None: visitors reach the box there."""
 
     address: str = ""
     http: Reason | None = None
@@ -44,7 +44,7 @@ class Doors:
 
     @property
     def problems(self) -> tuple[Reason, ...]:
-        """What is wrong."""
+        """The problem."""
         return tuple(filter(None, (self.http, self.https)))
 
     def plain(self) -> dict[str, Any]:

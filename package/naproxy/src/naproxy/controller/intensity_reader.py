@@ -1,7 +1,7 @@
 """A process for each question to the office's API for carbon dioxide: it prints the answer as JSON.
 
-What comes from elsewhere may be large, slow, or deep: here it ends by itself, and nobody waits. The
-job comes by the environment, since it has the key in it.
+A foreign answer may be large, slow, or deeply nested: this process has limits, and the controller
+does not wait. The job is in the environment, since it contains the key.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def _fetched(job: Mapping[str, str]) -> bytes:
     headers = {
         "User-Agent": f"naproxy/{__version__}",
         "Accept": "application/json",
-        "Accept-Encoding": _PLAIN,  # what is packed may be a bomb
+        "Accept-Encoding": _PLAIN,  # compressed data may be a zip bomb
     }
     if job["key"]:
         headers[job["header"]] = job["key"]
-    # Who is sent elsewhere would take the key along.
+    # A redirect would take the key along.
     with urllib3.PoolManager(timeout=Timeout(connect=10, read=10)).request(
         "GET",
         job["url"],

@@ -1,4 +1,4 @@
-"""Tells the VMOD which clients have shown by what they do that they are robots.
+"""Tells the VMOD which clients have behaved like robots.
 
 The live side of `naproxy.core.classify.Behaviour`: events come from the VMOD's ring, learned
 clients go into the page's table, where the VMOD finds them at their next request.
@@ -29,7 +29,7 @@ def path_hash(host: str, url: str) -> int:
 
 
 class Learner:
-    """Watches all servers' requests; what was learned is in the page and survives a restart."""
+    """Watches all servers' requests; learned clients are in the page and survive a restart."""
 
     def __init__(self, shared: Page) -> None:
         """Begin with the clients that the page knows."""

@@ -1,8 +1,7 @@
-"""Looking at a server: does it answer by HTTPS, and does it send visitors past the box?
+"""Looking at a server: does it answer over HTTPS, and does it send visitors past the box?
 
-What comes back is written by strangers: little is read, nothing is believed, and nothing is asked
-of any other machine. `Wire` has all that touches the network: tests give others. What it means is
-judged by `server/sight.py`.
+The answers are untrusted: little is read, and no other machine is asked. `Wire` has all access to
+the network, and tests replace it. `server/sight.py` judges the result.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MOST_SHOWN: Final = 8
 AT_ONCE: Final = 8
 """So many questions wait for an answer at once."""
 _SAMPLE: Final = "www."
-"""Asked in the place of `*.`, which is no name."""
+"""Asked in the place of `*.`, which is not a name."""
 MOST_STEPS: Final = 5
 _MOST_TEXT: Final = 100
 _DER_BYTES: Final = 1 << 16
@@ -51,10 +50,10 @@ _T = TypeVar("_T")
 
 
 class Wire:
-    """What touches the network."""
+    """All access to the network."""
 
     async def connect(self, address: str, port: int) -> Streams:
-        """Open a connection that keeps no more than what is read of an answer."""
+        """Open a connection that buffers no more of an answer than is read."""
         return await asyncio.open_connection(address, port, limit=MOST_BYTES)
 
     async def web(self, web: Web) -> Streams:
@@ -63,7 +62,7 @@ class Wire:
         return await (self.connect(web.address, web.port) if plain else reach(web))
 
     async def certificate(self, address: str, port: int, name: str) -> bytes:
-        """Return the certificate that is shown for a name, whoever signed it; maybe nothing."""
+        """Return the certificate that is shown for a name, with any signature; maybe empty."""
         return await self._shaken(address, port, name, anybody())
 
     async def trusted(self, address: str, port: int, name: str) -> bool:
@@ -86,7 +85,7 @@ class Wire:
             writer.transport.abort()
 
     async def told(self, certificate: bytes) -> str:
-        """Return what openssl says of a certificate; nothing if it is none."""
+        """Return openssl's description of a certificate; empty if it is invalid."""
         with tempfile.NamedTemporaryFile(prefix="naproxy-shown-") as file:
             file.write(certificate)
             file.flush()
@@ -95,7 +94,7 @@ class Wire:
 
 
 async def look(server: Server, wire: Wire | None = None) -> Look:
-    """Look at it, at most `LONGEST_S`; what is not seen by then is unknown."""
+    """Look at it, at most `LONGEST_S`; the rest is unknown then."""
     t_s = time.time()
     looking = _Looking(server, wire or Wire())
     try:
@@ -207,12 +206,12 @@ class _Looking:
             if not self._comes_back(target, through_proxy=through_proxy):
                 return _Followed(led)
             host, path = in_url(target.host) or host, target.path
-        # In a circle. By HTTP, nobody comes past the box by it; nor if the server knows of HTTPS.
+        # A redirect loop. Over HTTP it leads past no box, nor if the server knows of HTTPS.
         not_believed = led and led.https and not self._server.by_https
         return _Followed(led if not_believed else None)
 
     def _comes_back(self, target: _Target, *, through_proxy: bool) -> bool:
-        """Would the visitor come to the box again, by what he came by?"""
+        """Would the visitor come to the box again, over the same protocol?"""
         if not target.host:
             return not target.https  # else it could not be read
         if not is_one(target.host, self._sites):
@@ -241,7 +240,7 @@ class _Looking:
     async def _said(self, method: str, host: str, path: str, through_proxy: bool) -> bytes | None:
         proxy = "X-Forwarded-Proto: https\r\n" if through_proxy else ""
         if self._server.by_https and not through_proxy:
-            # By HTTPS itself: so the server must be told how the visitor came, as the box does.
+            # Over HTTPS itself: so the server must be told how the visitor came, as the box does.
             proxy = "X-Forwarded-Proto: http\r\n"
         request = (
             f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: naproxy/{__version__}\r\n"

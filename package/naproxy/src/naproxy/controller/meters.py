@@ -41,7 +41,7 @@ Sink = Callable[[str, PowerSample], None]
 
 
 class Meter:
-    """One meter: what it said last, what is wrong with it, and its last hour."""
+    """One meter: its last reading, its problem, and its last hour."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Meter:
         house_s: Callable[[], float],
         deliver: Sink,
     ) -> None:
-        """`expected_w` is what sleeping is configured to save; `start` opens the device."""
+        """`expected_w` is the configured saving by sleep; `start` opens the device."""
         self.options = options
         self.site = site
         self.driver: MeterDriver = drivers.driver("meter", options, site)
@@ -223,7 +223,7 @@ class Meters:
         return self._epoch_s + self._clock()
 
     def use(self, options: Iterable[MeterSettings], servers: Iterable[Any]) -> None:
-        """Take a configuration: its `[[meter]]` and `[[server]]`; what stays is not disturbed."""
+        """Take a configuration: its `[[meter]]` and `[[server]]`; unchanged meters go on."""
         known = {server.id: server for server in servers}
         old, self._meters = self._meters, {}
         for wanted in options:
@@ -270,7 +270,7 @@ class Meters:
             meter.stop()
 
     def ports(self) -> dict[str, tuple[str, str | None]]:
-        """Return each port that a meter has: its id, and what it says of its firmware."""
+        """Return each port that a meter has: its id, and its firmware as reported."""
         return {
             os.path.realpath(port): (name, getattr(meter.driver, "firmware", None))
             for name, meter in self._meters.items()

@@ -1,9 +1,9 @@
 """Keeps a sleeping server's Ethernet address known to the kernel.
 
-The kernel forgets the address of a machine that is silent, and asks for it once a second
-while somebody wants to reach it: a server that is up again would be found half a second
-late on average, and up to a second (measured; see docs/controller.md). So the address
-that was in use while the server was awake is kept until it is awake again.
+The kernel forgets the address of a silent machine, and asks for it once a second while there is
+traffic for it. So a server that is up again would be found half a second late on average, and up to
+a second (measured; see docs/controller.md). The address in use while the server was awake is
+therefore kept until it is awake again.
 """
 
 from __future__ import annotations

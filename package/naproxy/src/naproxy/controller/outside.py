@@ -1,4 +1,4 @@
-"""What a process that fetches from elsewhere needs: an end in time, harmless words for a fault."""
+"""Helpers for processes that fetch from other hosts: a time limit, and safe error messages."""
 
 from __future__ import annotations
 

@@ -34,11 +34,11 @@ _TELLS: Final = {
     errno.ENETDOWN: Observation(Sign.SILENT, Reason("ready.network_down")),
     errno.ETIMEDOUT: Observation(Sign.SILENT, Reason("ready.timed_out")),
 }
-"""What a failed connection tells of the server; others tell nothing."""
+"""The meaning of failed connections; other errors have none."""
 
 
 class Prober:
-    """Calls `seen` with what each probe observed, in the order in which they ended."""
+    """Calls `seen` with the result of each probe, in the order in which they ended."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Prober:
     ) -> None:
         """Start with `set`.
 
-        `failed` hears why a probe could not be sent; `stranger` says that another machine is
+        `failed` hears why a probe could not be sent; `stranger` returns whether another machine is
         at the server's address; `connected` hears that the port took a probe's connection.
         """
         self._driver = driver

@@ -1,4 +1,4 @@
-"""One server in the controller: joins what carries out, what decides, and what supervises."""
+"""One server in the controller: joins execution, decisions, and supervision."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Runner:
-    """What the controller, the control API and a commissioning ask of a server."""
+    """The interface of a server for the controller, the control API and a commissioning."""
 
     executors: ClassVar[type[Executor]] = Executor
 
@@ -103,7 +103,7 @@ class Runner:
                 _LOG.warning("%s: what was kept of it is of no use: %r", server.id, error)
 
     def _prove(self, server: Server) -> None:
-        """Say what a proof that it wakes is about: another card, way or state is tried anew."""
+        """Set the subject of its wake proof; another card, way or state needs a new proof."""
         arming = self.supervisor.arming
         arming.trusted = server.armed
         wakes = (rung.driver for rung in server.wake)
@@ -124,7 +124,7 @@ class Runner:
         self.calendars.begin()
 
     def configure(self, server: Server, interface: str) -> None:
-        """Take a new configuration; state, mode and what the policy learned stay."""
+        """Take a new configuration; state, mode and learned state of the policy stay."""
         if server != self.server:
             self.supervisor.cancel()  # sets the cadence of the probes: before they are ended
         self.engines.configure(server.engine_refused_s)
@@ -215,7 +215,7 @@ class Runner:
         self.decider.decide()
 
     def _noted(self, change: Transition, at_s: float) -> None:
-        """Learn from a change of state that is written down, and decide anew."""
+        """Learn from a recorded change of state, and decide again."""
         self._own_sleeps.changed(change, self._t_s(at_s), self.machine.unused_s(at_s))
         self.decider.observed(change.state, at_s)
         self.warmer.observed(change.state, at_s)
@@ -227,7 +227,7 @@ class Runner:
     def _t_s(self, monotonic_s: float) -> float:
         return self._box.epoch_s + monotonic_s
 
-    # What is asked
+    # Requests
 
     @property
     def server(self) -> Server:
@@ -256,7 +256,7 @@ class Runner:
         return self.executor.office.services(self.executor.services.all.listeners)
 
     def met(self, told: Listening | None, met: Iterable[Listener] | None) -> None:
-        """Hear what somebody has read on the server, and what answers from the network, if so."""
+        """Hear a report read on the server, and answers from the network, if any."""
         if told is not None:
             self.executor.services.tell(told, by_itself=False)
         if met is not None:

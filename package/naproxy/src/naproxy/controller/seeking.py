@@ -50,7 +50,7 @@ class Seeker:
         self._task = asyncio.ensure_future(self._seek(place, port, interface))
 
     def stop(self) -> None:
-        """Look for nothing any more."""
+        """Stop looking."""
         if self._task:
             self._task.cancel()
             self._task = None
@@ -82,7 +82,7 @@ async def _met(place: Place, port: int, interface: str) -> Place | None:
         address = ipaddress.ip_address(text)
         if mac.hex(":") != place.mac or address == wanted:
             continue
-        # Its other addresses of IPv6 are no news of where its IPv4 is, and need a zone or not.
+        # Its IPv6 addresses do not show a change of its IPv4 address, and some need a zone.
         if address.version != wanted.version or (address.version == 6 and address.is_link_local):
             continue
         with contextlib.suppress(OSError, TimeoutError):

@@ -1,4 +1,4 @@
-"""Who uses a server now, by the page, and what that costs their shares: `server.shares` live."""
+"""The current users of a server, from the page, and the cost to their shares (`server.shares`)."""
 
 from __future__ import annotations
 
@@ -149,20 +149,20 @@ class Sharing:
 
 
 class _Wanted(NamedTuple):
-    """What is to be in the page of one server."""
+    """One server's part of the page."""
 
     over: tuple[int, ...]
     programs: tuple[int, ...]
     persons: tuple[int, ...]
     classes: int
-    """Which classes are refused, but for `persons`."""
+    """The refused classes. `persons` are exempt."""
 
 
 class Spent:
     """Tells the VMOD who is over a share."""
 
     def __init__(self, shared: Page) -> None:
-        """What an earlier controller told is not known any more."""
+        """The state written by an earlier controller is unknown."""
         self._page = shared
         self._told: dict[int, _Wanted] | None = None
 

@@ -1,6 +1,6 @@
-"""Looks whether visitors come past the box, whenever the server is awake; keeps what was seen.
+"""Looks whether visitors bypass the box, whenever the server is awake; keeps the result.
 
-What is looked at, and what it means, is in `look` and `server/sight`; here it meets the clock.
+`look` has the requests, `server/sight` the judgement, this module the times.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Seeable(Protocol):
-    """What is asked of a server's runner."""
+    """The part of a server's runner that is used here."""
 
     @property
     def server(self) -> Server:
@@ -56,9 +56,9 @@ class Sighting:
         *,
         wall: Callable[[], float],
     ) -> None:
-        """Take up what the journal knows: who is asleep need not be looked at again.
+        """Restore the journal's result: a sleeping server need not be looked at again.
 
-        `served` returns the names that visitors get from the box by HTTPS now.
+        `served` returns the names that the box serves over HTTPS now.
         """
         self._journal = journal
         self._served = served
@@ -89,7 +89,7 @@ class Sighting:
         return [server.address, server.web_port, *way, *server.hosts]
 
     def awake(self) -> None:
-        """Hear that the server is awake, or configured anew: look if the last look is old."""
+        """Hear that the server is awake, or reconfigured: look if the last look is old."""
         self._cancel_timer()
         if self._runner.state() is not State.AWAKE:
             return

@@ -1,4 +1,4 @@
-"""Writes the configuration into the page: which server has which slot, and what it says."""
+"""Writes the configuration into the page: each server's slot, and its content."""
 
 from __future__ import annotations
 
@@ -143,9 +143,9 @@ def write_names(shared: Page, servers: Sequence[Server], slots: Mapping[str, int
 
 
 def write_challenges(shared: Page, answers: Mapping[str, str]) -> None:
-    """Write what an issuer of certificates asks for, by its token (RFC 8555, 8.3).
+    """Write the answers to a certificate authority, by token (RFC 8555, 8.3).
 
-    ValueError for what Varnish would not take: it would keep the names of before, too.
+    ValueError for values that Varnish would reject: it would keep the old names, too.
     """
     for token, answer in answers.items():
         if not _TOKEN.fullmatch(token) or not _ANSWER.fullmatch(answer):

@@ -1,4 +1,4 @@
-"""What the control API tells of a server. Reads, and changes nothing."""
+"""A server's status in the control API. Reads, and changes nothing."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _counters(record: page_h.Server) -> dict[str, Any]:
         for klass in Klass
     }
     delays = [_item(record.delays, bucket) for bucket in range(page_h.DELAYS)]
-    # What the page leaves out because it is a sum, see naproxy_page.h.
+    # A sum, which the page leaves out, see naproxy_page.h.
     asked = [requests[klass] for klass in Klass if not klass.robot]
     total = sum(n for o in asked for outcome, n in o.items() if outcome not in page_h.APART)
     total -= read_u64(lambda: record.spent)

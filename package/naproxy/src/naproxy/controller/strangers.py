@@ -1,6 +1,6 @@
 """Asks a server for a page directly, as visitors who have nothing in common.
 
-What comes back is written by strangers: it is bounded, and judged by `policy.sameness`.
+The answers are untrusted: their size is bounded, and `policy.sameness` judges them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COUNT: Final = re.compile("[0-9]{1,15}")
 
 
 class Stranger(NamedTuple):
-    """A visitor: what may make a server give him another page than others."""
+    """A visitor: the properties for which a server may return another page."""
 
     agent: str
     accept: str
@@ -89,7 +89,7 @@ class Strangers:
 
 
 def parsed(came: bytes, t_s: float) -> Answer | None:
-    """Return an answer by HTTP/1 that came until its connection was closed, or so many bytes."""
+    """Return an answer over HTTP/1, up to the end of its connection, or so many bytes."""
     head, _, body = came.partition(b"\r\n\r\n")
     found = head_of(head)
     if found is None:

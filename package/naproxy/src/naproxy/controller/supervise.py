@@ -1,6 +1,6 @@
 """One server's commissioning and arming in the controller: time, readings, and the journal.
 
-What is done and when is in `commissioning` and `arming`; here it meets the clock.
+`commissioning` and `arming` decide; this module has the clock.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from naproxy.server.stages import Stage
 from naproxy.server.wake_advice import Way, advise
 
 _PASSED_BEFORE: Final = "armed"
-"""What an earlier version kept for `Phase.PASSED`."""
+"""An earlier version's value for `Phase.PASSED`."""
 WAKE_REQUEST: Final = WakeRequest("command", Reason("server.commissioned_now"))
 
 
 class Supervised(Seeable, Protocol):
-    """What is asked of a server's runner."""
+    """The part of a server's runner that is used here."""
 
     async def counted(self) -> Counted | None:
         """Ask the server which visits it counted that did not come through the box."""
@@ -136,7 +136,7 @@ class Supervisor:
         self.send(Passed())
 
     def send(self, event: Event) -> None:
-        """Pass on what was seen, if a commissioning is under way, and do what it says."""
+        """Pass an observation to a commissioning under way, and carry out its effects."""
         commissioning = self.commissioning
         if commissioning is None or not self.running:
             return
@@ -166,7 +166,7 @@ class Supervisor:
         """Return what is kept of a commissioning."""
         return commissioning.status(time.monotonic()) | {"before": stages_.plain(self._before)}
 
-    # What is seen
+    # Observations
 
     def entered(
         self,
@@ -203,7 +203,7 @@ class Supervisor:
         self._journal.save(self._around_key, self.around.dump())
 
     def through(self) -> None:
-        """Hear that somebody came through the box who is no robot."""
+        """Hear of a visitor, not a robot, who came through the box."""
         if self.around.through(self._day()):
             self._journal.save(self._around_key, self.around.dump())
 
@@ -250,7 +250,7 @@ class Supervisor:
         return report | {"armed": not self.arming.why_not}
 
     def wake_stages(self) -> dict[str, Any]:
-        """Return where the seconds of its wakes go, and what can be gained.
+        """Return where the seconds of its wakes go, and how to save some.
 
         The stages are of the last commissioning, of the one before it, and of the last wake.
         """
@@ -287,7 +287,7 @@ class Supervisor:
         return {**days, "total": around.total, "how": how}
 
     def stop(self) -> None:
-        """Leave: what is under way is cut off, and the server called."""
+        """Stop: a commissioning under way is cut off, and the server called."""
         self.sighting.stop()
         self._counting.stop()
         if self._timer:

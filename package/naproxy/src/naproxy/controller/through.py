@@ -1,8 +1,8 @@
-"""Connections that naproxy-through passes on to a server unread: what the page says of them.
+"""Connections that naproxy-through passes through to a server: their counters in the page.
 
 That program cannot write the ring of events, which has one writer. So requests are made of its
-counters here: one for each connection that was joined to the server, by a person, for nobody can
-tell robots apart. The others are only counted: any stranger can make them, and they teach nothing.
+counters here: one for each connection that was joined to the server. It counts as a person's, since
+robots cannot be told apart. The others are only counted: any stranger can make them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Through:
     def __init__(
         self, shared: Page, index: int, now_us: Callable[[], int] = page.monotonic_us
     ) -> None:
-        """What was counted before is past."""
+        """Earlier counts are past."""
         self._index = index
         self._page = shared
         self._now_us = now_us
@@ -73,7 +73,7 @@ class Through:
         """Yield a request for each connection of whose joining we hear now."""
         now, before = self._counters(), self._known
         self._known = now
-        # Who counts anew is another program, or another service.
+        # Counters that restart belong to another program, or another service.
         new = {name: max(0, now[name] - before[name]) for name in now}
         if any(new[name] for name in _JOINED):
             self.joined_us = self._now_us()

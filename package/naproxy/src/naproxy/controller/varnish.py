@@ -39,9 +39,9 @@ def askable(host: str, url: str, accept: str = "") -> bool:
 
 @dataclass(slots=True)
 class Fetched:
-    """What became of a batch: what each address had of the time, of those that the cache has now.
+    """The result of a batch: the share of its time for each address that the cache has now.
 
-    Several are on their way at once, so that is not how long each was.
+    Several are on their way at once, so a share is not the duration of one.
     """
 
     took_s: dict[int, float] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Varnish:
             return None
 
     async def read(self, job: Job, most_bytes: int) -> bytes:
-        """Return the answer that visitors get, or what came of it; empty: none."""
+        """Return the answer that visitors get, or the outcome; empty: none."""
         accept = f"Accept: {job.accept}\r\n" if job.accept else ""
         https = "X-Naproxy-Https: 1\r\n" if job.https else ""
         try:

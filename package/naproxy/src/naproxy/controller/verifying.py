@@ -1,8 +1,8 @@
 """Finds out which addresses are a search engine's, as the engines tell site owners to do.
 
-A User-Agent is anybody's to write. Who says that it is a search engine's is believed when the name
-of its address ends as the engine says, and that name has the address. Nobody waits for that: it is
-asked after a refusal, and what comes out holds for the next time.
+Any client can send a search engine's User-Agent. It is believed if the name of its address ends
+as the engine says, and that name resolves to the address. No request waits for that: the names are
+looked up after a refusal, and the result holds for the next request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PATIENCE_S: Final = 20.0
 
 
 class Dns(NamedTuple):
-    """What names and addresses there are; OSError if that cannot be had."""
+    """Looks up names and addresses; OSError if that fails."""
 
     name: Callable[[str], Awaitable[str]]
     """The name of an address."""

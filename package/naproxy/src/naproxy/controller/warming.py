@@ -1,8 +1,8 @@
-"""Fetches what will probably be asked for while a server sleeps, just before it does.
+"""Fetches the pages that a sleeping server will probably be asked for, just before its sleep.
 
-What that is, `policy.warming` says; here it meets Varnish. Between the inhibitors' last word and
-the command to sleep, who needs the server still calls the sleep off: so does he while this
-fetches. After a wake it asks after what was served meanwhile, and fills an emptied cache.
+`policy.warming` chooses them; this module asks Varnish. Until the command to sleep, a request for
+the server cancels the sleep, also while this fetches. After a wake it revalidates the pages served
+meanwhile, and fills an emptied cache.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from naproxy.shm.stored import Stored
 
 _LOG: Final = logging.getLogger(__name__)
 BEFORE_SLEEP: Final = Bounds(longest_s=10.0, most_bytes=32 << 20, most=500)
-"""A quarter of the cache: what it has of other use is not to be pushed out."""
+"""A quarter of the cache, so that other content is not evicted."""
 AFTER_WAKE_S: Final = 3.0
 """After a wake those who waited come first."""
 _AFTER_WAKE_MOST_S: Final = 30.0
@@ -52,7 +52,7 @@ _ASKED_ANYWAY: Final = (_ROBOTS_TXT, "/favicon.ico")
 
 
 class Catalogue:
-    """How to ask for what the cache has, or had; those stored last."""
+    """How to ask for content that the cache has, or had; the last stored."""
 
     def __init__(self) -> None:
         self._jobs: OrderedDict[int, dict[tuple[str, bool, str], Job]] = OrderedDict()
@@ -76,7 +76,7 @@ class Catalogue:
         return [asdict(job) for job in self.of(paths)]
 
     def load(self, saved: Any) -> list[int]:
-        """Take back what `dump` gave, and return whose it was; what does not fit is left."""
+        """Restore the output of `dump`, and return whose it was; ignore invalid parts."""
         jobs = [_job(each) for each in saved[:_KEPT]] if isinstance(saved, list) else []
         for job in jobs:
             if job:
@@ -121,14 +121,14 @@ class Warmer:
         self._planner = Warming()
         self._catalogue = Catalogue()
         self._worth: list[int] = []
-        """What was worth having before the last sleep, the best first."""
+        """Pages worth caching before the last sleep, the best first."""
         self._served: dict[int, None] = {}
-        """What was asked for during this sleep, and came from the cache."""
+        """Pages served from the cache during this sleep."""
         self._state = State.UNKNOWN
         self._task: asyncio.Task[None] | None = None
         self._allowed: set[int] = set()
         self.fetched: list[Job] = []
-        """What the last fetching before a sleep fetched, in all variants."""
+        """Pages of the last fetch before a sleep, in all variants."""
         self.last_s = 0.0
         """How long the last fetching before a sleep took."""
 
@@ -144,7 +144,7 @@ class Warmer:
     def _t_s(self, monotonic_s: float) -> float:
         return self._epoch_s + monotonic_s
 
-    # What is kept over a restart of the controller, and of the box with its cache
+    # Kept over a restart of the controller, and of the box with its cache
 
     def kept(self) -> dict[str, Any]:
         """Return what `take_up` takes."""
@@ -155,13 +155,13 @@ class Warmer:
         }
 
     def take_up(self, saved: Mapping[str, Any]) -> None:
-        """Go on with what was kept; what makes no sense is left."""
+        """Restore kept values; ignore invalid ones."""
         self._planner.load(saved.get("warming"), self._t_s(time.monotonic()))
         self._worth = self._catalogue.load(saved.get("worth"))
         filled_us = saved.get("filled_us")
         self._filled_us = filled_us if isinstance(filled_us, int) else 0
 
-    # What is learned
+    # Learning
 
     def stored(self, record: Stored) -> None:
         """Hear of an answer that the cache keeps."""
@@ -241,10 +241,10 @@ class Warmer:
         elif state is not State.FALLING_ASLEEP:
             self.stop()
 
-    # What is done
+    # Fetching
 
     async def before_sleep(self) -> None:
-        """Fetch what is worth it; whoever cancels this ends it."""
+        """Fetch the pages that are worth it, until cancelled."""
         self.stop()
         self._served.clear()
         self.fetched = []
@@ -273,7 +273,7 @@ class Warmer:
         """Ask after what was served meanwhile; have a cache that is empty filled."""
         await asyncio.sleep(AFTER_WAKE_S)
         if self.on:
-            # What is still fresh, too: the server has had a moment to change it.
+            # Fresh pages, too: the server has had a moment to change them.
             served = self._catalogue.of(self._served)
             await self._varnish.fetch(served, most_s=_AFTER_WAKE_MOST_S, expire=True)
             child_us = self._child_us()
@@ -285,7 +285,7 @@ class Warmer:
         self._served.clear()
 
     def _asked_anyway(self, *, missing: bool) -> list[Job]:
-        """Return how to ask for what is asked of each site; `missing`: what was never stored."""
+        """Return how to ask for the pages of each site; `missing`: pages never stored."""
         own = self._server
         schemes = (False, True) if own.https.mode == "box" else (False,)
         return [
@@ -315,7 +315,7 @@ class Warmer:
         )
 
     def status(self) -> dict[str, Any]:
-        """Return what the control API says of it: what it has cost and brought so far."""
+        """Return its status for the control API: its costs and gains so far."""
         gained, costs = self._planner.gained, self._costs()
         return {
             "on": self.on,

@@ -1,10 +1,10 @@
 """Where programs bring a server news: paths that took POSTs from outside, at different times.
 
-Such an address is asked for in other ways, too: who sends webhooks first looks whether there is
-one, with a GET, and may call himself what he likes. So the VMOD refuses nobody there.
+Such an address gets other requests, too: a sender of webhooks first checks it with a GET, under
+any User-Agent. So the VMOD refuses no client there.
 
 Anybody may post, and look at a page. So neither a burst of POSTs nor a single visitor changes
-what is known, and one network has at most half of the places: its own give way to its next.
+the known paths, and one network has at most half of the places: its own give way to its next.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OLD_S: Final = 30 * 86400.0
 """Only one without news for so long gives its place to another."""
 
 PEOPLE: Final = 3
-"""A path that people of so many networks load as a page is none."""
+"""A path that people of so many networks load as a page is not a webhook."""
 
 CANDIDATES: Final = 256
 """Paths that took one POST, the last ones."""
@@ -54,7 +54,7 @@ class Webhooks:
         return {"webhook_paths": list(self._known)}
 
     def take_up(self, saved: Mapping[str, Any]) -> None:
-        """Go on with what was kept; what makes no sense is left."""
+        """Restore kept values; ignore invalid ones."""
         paths = saved.get("webhook_paths")
         if isinstance(paths, list):
             good = [each for each in paths if isinstance(each, int) and 0 < each < 1 << 64]

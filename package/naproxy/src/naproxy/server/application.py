@@ -1,4 +1,4 @@
-"""What an application on the server says of whether it is busy: pure."""
+"""Whether an application on the server reports that it is busy: pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _MOST_SHOWN: Final = 60
 def busy(path: str, field: str, status: int, body: bytes) -> Reason | None:
     """Return why the server must not sleep, or None: the application has nothing to do.
 
-    With a `field` its JSON says so there: false, 0, null and what is empty mean no. What cannot be
-    understood is a reason, too.
+    With a `field`, its JSON is read there: false, 0, null and empty values mean idle. An invalid
+    answer is a reason, too.
     """
     if not field:
         if status in _BUSY:

@@ -1,7 +1,7 @@
 """A server's own appointments: it is woken for them, and not put to sleep just before. Pure.
 
-What the server tells before each sleep is kept until it tells again. Times are those of the box's
-wall clock.
+The server reports them before each sleep; each report replaces the one before. Times are those of
+the box's wall clock.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_LEAD_S: Final = 3600.0
 
 @dataclass(frozen=True)
 class Appointment:
-    """What it does then."""
+    """The work due then."""
 
     t_s: float
     name: str
@@ -49,7 +49,7 @@ class Appointments:
         self.configure(settings, where)
 
     def configure(self, settings: Settings, where: tzinfo) -> None:
-        """Take settings that were checked; what they ignore is forgotten at once.
+        """Take checked settings; appointments that they ignore are forgotten at once.
 
         `where`: the office's zone.
         """
@@ -135,7 +135,7 @@ class Appointments:
         ]
 
     def load(self, saved: Any) -> None:
-        """Take up what `dump` returned; what does not fit counts as nothing known."""
+        """Restore the output of `dump`; invalid parts count as unknown."""
         try:
             found = [
                 (Appointment(float(t_s), str(name)), [float(each) for each in begun[:1]])

@@ -2,8 +2,8 @@
 
 It must have woken every time in a commissioning, and visitors must come through the box
 (`going_live`). A later failed wake trips a breaker, which only a person or another commissioning
-resets. Visitors who come past the box keep it awake, whatever was proven. Pure; the runner keeps it
-in the journal.
+resets. Visitors who bypass the box keep it awake, even after such a proof. Pure; the runner
+keeps it in the journal.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from naproxy.server.sight import NOT_LOOKED
 
 @dataclass(slots=True)
 class Arming:
-    """What is known of one server's waking."""
+    """The known facts of one server's waking."""
 
     server: str
     trusted: bool = False
     """The configuration says `armed = true`: somebody else vouches for all of it."""
     subject: str = ""
-    """What a proof is about: the card, and the ways to sleep and wake."""
+    """The subject of a proof: the card, and the ways to sleep and wake."""
     proven: str = ""
     """The subject that was commissioned, empty if none was."""
     tripped: Reason | None = None
@@ -75,7 +75,7 @@ class Arming:
         return {"proven": self.proven, "tripped": tripped, "live": self.live.dump()}
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take up what `dump` returned; what does not fit counts as nothing known."""
+        """Restore the output of `dump`; invalid parts count as unknown."""
         proven, tripped = saved.get("proven"), saved.get("tripped")
         self.proven = proven if isinstance(proven, str) else ""
         self.tripped = stored_reason(tripped) if tripped and isinstance(tripped, str) else None

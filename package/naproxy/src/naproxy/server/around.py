@@ -12,14 +12,14 @@ from typing import Any, Final
 from naproxy.core.reason import Reason
 
 SILENT_S: Final = 1800.0
-"""Who was gone for so long and is back makes another visit."""
+"""A client that returns after this pause makes another visit."""
 BLIND_DAYS: Final = 3
 _AROUND_DAYS: Final = 2
 _KEPT_DAYS: Final = 8
 
 
 class Around:
-    """What is known of one server."""
+    """The known visits to one server."""
 
     def __init__(self) -> None:
         """Nothing is."""
@@ -54,14 +54,14 @@ class Around:
 
     def _came(self, day: int, came: int, number: int) -> None:
         self.total += came
-        # Who stays over midnight came past the box today, too.
+        # A visit that lasts over midnight bypassed the box today, too.
         self._days[day] = max(self._days.get(day, 0) + came, number)
         self._days = {each: n for each, n in self._days.items() if day - _KEPT_DAYS < each <= day}
         if self._through is None:
             self._through = day
 
     def through(self, day: int) -> bool:
-        """Take that somebody came through the box who is no robot; return whether that is news."""
+        """Record a visitor, not a robot, who came through the box; return whether that is news."""
         news = self._through != day
         self._through = day
         return news
@@ -96,7 +96,7 @@ class Around:
         }
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take up what `dump` returned; what does not fit counts as nothing known."""
+        """Restore the output of `dump`; invalid parts count as unknown."""
         try:
             days = {int(day): int(number) for day, number in saved["days"]}
             through = None if saved["through"] is None else int(saved["through"])

@@ -1,8 +1,8 @@
 """Commissioning: supervised cycles of sleep and wake, pure, as the state machine is.
 
 A cycle is: the command to sleep, the fall, a while asleep, the wake, the rise, a while awake.
-It belongs together from one command to the end of the while awake, so that what a resume
-costs after the server is up counts for its own cycle. The whiles differ from cycle to cycle:
+It belongs together from one command to the end of the while awake, so the energy
+of a resume after the server is up counts for its own cycle. The whiles differ from cycle to cycle:
 else the least squares of equations 4.1 to 4.3 could not tell the watts from the joules.
 
 Times are measured as the thesis does, by a ping every 100 ms, and by the readiness probe.
@@ -80,7 +80,7 @@ ENDS: Final = (Phase.PASSED, Phase.FAILED, Phase.CANCELLED)
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """The server was seen to be in another state; `took_s` is what falling or waking took."""
+    """The server was seen in another state; falling or waking took `took_s`."""
 
     state: State
     reason: Reason
@@ -133,7 +133,7 @@ Event = Entered | Commanded | Given | Inhibited | Pinged | Drawn | Passed | Canc
 
 
 class Order(Enum):
-    """What the machine is to be asked for."""
+    """The request to the machine."""
 
     SLEEP = "sleep"
     WAKE = "wake"
@@ -189,7 +189,7 @@ class Commissioning:
     """One server's; `step` takes an event and says what to ask of the machine."""
 
     def __init__(self, plan: Plan, now_s: float, state: State) -> None:
-        """`state` is what the server is seen to be now."""
+        """`state` is the server's observed state."""
         self.plan = plan
         self.phase = Phase.PREPARING
         self.reason: Reason | None = None

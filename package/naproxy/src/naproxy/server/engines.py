@@ -1,9 +1,8 @@
-"""When a search engine that is refused may wake a server once, and crawl it for a while.
+"""When a refused search engine may wake a server once, and crawl it for a while.
 
-Search engines drop pages that they cannot read for days. So none is refused for longer than a
-limit: then its next request wakes the server and is answered, and the server stays awake for it
-while it goes on, for ten minutes at most. Only engines whose addresses are known to be theirs
-count here.
+Search engines drop pages that they cannot read for days. So refusals end at
+a limit: then an engine's next request wakes the server and is answered, and the server stays awake
+while the crawl goes on, for ten minutes at most. Only engines with verified addresses count here.
 
 Pure: times are arguments, seconds of one clock. The controller and the estimate ask the same.
 """
@@ -18,7 +17,7 @@ WINDOW_S: Final = 600.0
 """So long a server stays awake for one that crawls."""
 
 QUIET_S: Final = 60.0
-"""One that has asked for nothing for so long is done."""
+"""An engine without requests for so long is done."""
 
 PACE_S: Final = 1.0
 """Of crawlers one request in so long gets to a server that is awake for one that crawls."""
@@ -95,7 +94,7 @@ class Engines:
         return {name: asdict(engine) for name, engine in self.known.items()}
 
     def load(self, saved: Mapping[str, Any], t_s: float) -> None:
-        """Go on with what was kept; what makes no sense, or is still to come, is left."""
+        """Restore kept values; ignore invalid and future ones."""
         for name, kept in list(saved.items())[:MOST]:
             if not isinstance(name, str) or not isinstance(kept, Mapping):
                 continue

@@ -1,4 +1,4 @@
-"""What a server draws, from runs that were measured: ordinary least squares.
+"""A server's power in each state, from measured runs: ordinary least squares.
 
 Thesis, equations 4.1 to 4.3: E = T_on P_on + T_off P_off + N E_switch over several runs, and
 the three that fit best. Pure functions.
@@ -16,9 +16,9 @@ from naproxy.core.reason import WrongError
 
 KEYS: Final = ("on_w", "off_w", "switch_j")
 UNSURE: Final = 0.2
-"""A power whose interval is wider to one side than this share of it is not reckoned with."""
+"""A power is not used if its interval is wider to one side than this share of it."""
 UNSURE_S: Final = 5.0
-"""Nor an E_switch that may be larger by what takes this long to save."""
+"""Nor is an E_switch with an uncertainty above the savings of this time."""
 
 _MOST_ALIKE: Final = 1e-6
 """Determinant of the columns, each of length one, below which they count as dependent."""
@@ -26,7 +26,7 @@ _MOST_ALIKE: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measurement: awake or waking, asleep or falling (seconds), and what it took."""
+    """One measurement: awake or waking, asleep or falling (seconds), and energy."""
 
     on_s: float
     off_s: float

@@ -24,7 +24,7 @@ _SAVE_S: Final = 86400.0
 
 @dataclass(slots=True)
 class GoingLive:
-    """What is known of one server. Times are epoch seconds."""
+    """The known facts of one server. Times are epoch seconds."""
 
     server: str
     hosts: Sequence[str] = ()
@@ -77,7 +77,7 @@ class GoingLive:
 
     @property
     def waits(self) -> Reason | None:
-        """What the box waits for; None: visitors come through it."""
+        """The condition that the box waits for; None: visitors come through it."""
         if self.seen_s is not None or self.confirmed_s is not None or self.assumed:
             return self.silent
         return self.unseen
@@ -99,7 +99,7 @@ class GoingLive:
 
     @property
     def unseen(self) -> Reason | None:
-        """Say that no visitor was seen, whatever a person says; None: one was."""
+        """Say that no visitor was seen, even if a person confirmed it; None: one was."""
         if self.seen_s is not None:
             return None
         code = "server.no_https_visitor_yet" if self.over_https else "server.no_visitor_yet"
@@ -132,7 +132,7 @@ class GoingLive:
         return {name: getattr(self, name) for name in names}
 
     def load(self, saved: Any) -> None:
-        """Take up what `dump` returned; what does not fit counts as nothing known."""
+        """Restore the output of `dump`; invalid parts count as unknown."""
         known = saved if isinstance(saved, Mapping) else {}
         for name in ("first_s", "http_s", "https_s", "confirmed_s"):
             value = known.get(name)

@@ -1,10 +1,10 @@
 """When the events of a calendar file are (iCalendar, RFC 5545).
 
-`recurring-ical-events` reckons the series. It wants what the standard says, and programs write much
-else: so each entry's times are read here first, in one zone, and the library gets them without any.
+`recurring-ical-events` expands the series. It accepts the standard only, but many programs deviate.
+So each entry's times are read here first, in one zone, and the library gets them without a zone.
 
-Pure, but for the time it takes: the file may come from anybody, and a rule that never comes true is
-looked for until the year 9999. So only `controller.calendar_reader` uses this, in a process that
+Pure, except for its running time: the file is untrusted, and a rule that never matches is searched
+until the year 9999. So only `controller.calendar_reader` uses this, in a process that
 has a limit.
 """
 
@@ -53,11 +53,11 @@ _TO_COME: Final = "THISANDFUTURE"
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """What is in a calendar, in order."""
+    """The content of a calendar, in order."""
 
     events: list[Event]
     left_out: int = 0
-    """Entries that count for nothing, because they could not be understood."""
+    """Ignored entries that could not be understood."""
     why: Reason | None = None
     """Of the first of these, or else of the first in doubt."""
     doubted: int = 0
@@ -71,7 +71,7 @@ class _Property(NamedTuple):
 
 
 class _When(NamedTuple):
-    """What clocks show somewhere, or the beginning of a day there."""
+    """A local clock time, or the beginning of a local day."""
 
     local: datetime
     zone: tzinfo
@@ -93,7 +93,7 @@ class _Entry:
 
     properties: dict[str, list[_Property]] = field(default_factory=dict)
     doubt: Reason | None = None
-    """What of it is not understood, though its time is."""
+    """The part that is not understood, though its time is."""
 
     def text(self, name: str) -> str:
         found = self.properties.get(name)
@@ -154,7 +154,7 @@ def decoded(data: bytes) -> str:
 def read(data: bytes, where: tzinfo, from_s: float, to_s: float) -> Agenda:
     """Return the events that are not over at `from_s` and begin before `to_s`, epoch seconds.
 
-    `where`: the zone of whole days, and of times that name none. WrongError if it is no calendar.
+    `where`: the zone of whole days, and of times without one. WrongError if it is not a calendar.
     """
     return _Calendar(data, where).agenda(from_s, to_s)
 
@@ -181,7 +181,7 @@ class _Calendar:
                 self._own = None
 
     def _take(self, lines: list[str]) -> None:
-        """Take entries and time zones; what lies within an entry, as an alarm, is left."""
+        """Take entries and time zones; parts within an entry, such as an alarm, are ignored."""
         inside: list[str] = []
         entry, zone, zone_name = _Entry(), [""], ""
         self._named: dict[str, str] = {}
@@ -510,7 +510,7 @@ def _repeat(
 
 
 def _component(number: int, begin: datetime, sequence: int, *, whole: bool) -> VEvent:
-    """Return an entry whose title is its number, by which it is found in what comes back."""
+    """Return an entry with its number as title, which identifies it in the library's result."""
     component = VEvent()
     component.add("uid", "1")
     component.add("summary", str(number))
@@ -589,7 +589,7 @@ def _joined(parts: Mapping[str, str]) -> str:
 
 
 def _late_start(parts: Mapping[str, str], start: datetime, first: datetime) -> datetime:
-    """Return a begin near the time that is looked at: who meets since years is not looked up."""
+    """Return a begin near the wanted time, so that a series of many years needs no long search."""
     period_s = (_PERIODS_S | _VERY_OFTEN).get(parts["FREQ"])
     if period_s is None or "COUNT" in parts:
         return start

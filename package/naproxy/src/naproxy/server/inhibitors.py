@@ -1,4 +1,4 @@
-"""Why a server must not be put to sleep, whatever the policy says: its section `awake`.
+"""Why a server must stay awake, even if the policy lets it sleep: its section `awake`.
 
 Pure: times and readings are arguments. An inhibitor is a reason; with none, it may sleep.
 """
@@ -38,7 +38,7 @@ def _is_calendar(text: str) -> Reason | None:
     ok = text.startswith("/")
     with contextlib.suppress(ValueError):
         parts = urlsplit(text)
-        # A port that is none says so when it is asked for.
+        # An invalid port raises an error when it is read.
         web = (
             parts.scheme in ("http", "https", "webcal", "webcals")
             and parts.hostname
@@ -123,7 +123,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What is seen of a server now."""
+    """The current observations of a server."""
 
     wall_s: float
     """The wall clock, epoch seconds: hours are those that clocks show."""
@@ -139,7 +139,7 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """What is known of a server's calendar."""
+    """The known content of a server's calendar."""
 
     events: tuple[Event, ...] = ()
     """In order; those that begin before `until_s`."""
@@ -214,7 +214,7 @@ class Guard:
     def wake_due(self, wall_s: float, asleep_since_s: float, lead_s: float) -> Reason | None:
         """Say why it should be woken now: its hours begin within `lead_s`, and it sleeps.
 
-        Who put it to sleep within the hours knew better.
+        A sleep ordered within the hours was intended, so it is not undone.
         """
         if wall_s < CLOCK_SET_S:
             return None

@@ -1,6 +1,6 @@
-"""What a server is going to do by itself, and when: its systemd timers and crontabs. Pure.
+"""A server's scheduled jobs and their times: its systemd timers and crontabs. Pure.
 
-The server tells in lines (`parse`); a clock and a time zone are among them, so whoever reads them
+The server reports them in lines (`parse`). These include a clock and a time zone, so the reader
 needs neither. The agent runs this very file on the server, beside its own: standard library of
 Python 3.9.
 """
@@ -24,7 +24,7 @@ ZoneOf = Callable[[str], tzinfo]
 """Makes a time zone of a name; LookupError, ValueError or OSError if there is none."""
 MOST_NAME: Final = 60
 AHEAD_S: Final = 366 * 86400.0
-"""What is later is not known now."""
+"""Later jobs are not known yet."""
 OFTEN_S: Final = 3600.0
 _MOST_LINES: Final = 4096
 _MOST_ENTRIES: Final = 1024
@@ -34,7 +34,7 @@ _GAP_MIN: Final = 180
 
 
 class UnreadableError(ValueError):
-    """What the server tells is not whole, or no such thing."""
+    """The server's report is incomplete or invalid."""
 
 
 HOUSEKEEPING: Final = (
@@ -90,7 +90,7 @@ HOUSEKEEPING: Final = (
     "unbound-anchor.timer",
     "update-notifier-*.timer",
 )
-"""What comes with the system and catches up by itself once the server is awake."""
+"""Jobs of the operating system, which catch up by themselves once the server is awake."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ class Job:
 
 
 def parse(text: str, local: tzinfo | None, zone: ZoneOf) -> list[Job]:
-    """Return what the lines tell, each thing once, the next one first; UnreadableError.
+    """Return the jobs in the lines, each once, the next one first; UnreadableError.
 
-    `zone` makes a time zone of a name; where that cannot be, and without one, it is `local`
+    `zone` makes a time zone of a name; if that fails or there is no name, it is `local`
     (None: this machine's).
 
     The lines: the first one; `now`, epoch seconds; `zone NAME +0100`; `anacron` if there is one;
@@ -133,7 +133,7 @@ def parse(text: str, local: tzinfo | None, zone: ZoneOf) -> list[Job]:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A line of a crontab: minutes, hours, days, months, weekdays, and what is to be run."""
+    """A line of a crontab: minutes, hours, days, months, weekdays, and the command."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -269,7 +269,7 @@ class _Lines:
                 yield Job(_short(name), next_s - now_s, often)
 
     def _names(self, entry: _Entry) -> list[str]:
-        """Return what it is called; one that starts a whole folder is what lies in there."""
+        """Return its name; for a job that starts a whole folder, the names of its programs."""
         for folder, names in self._parts.items():
             if re.search(rf"run-parts\b.*{re.escape(folder)}(?![\w./-])", entry.command):
                 return [f"{folder.rpartition('/')[2]}/{name}" for name in names]

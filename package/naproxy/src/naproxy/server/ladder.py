@@ -1,8 +1,8 @@
 """The ways to wake one server, tried in turn until it is seen up: pure, like the machine.
 
-Each rung is called `attempts` times, `spacing_s` apart, before the next one is. What woke
-the server is remembered: a rung that was passed over in vain comes after those that work,
-so the ladder starts with what works for this server. Order among equals is that of the
+Each rung is called `attempts` times, `spacing_s` apart, before the next one is. The rung
+that woke the server is remembered. A rung that failed comes after those that work,
+so the ladder starts with one that works for this server. Order among equals is that of the
 configuration. When no rung woke it, that tells nothing about any of them.
 
 Times are seconds of a monotonic clock.
@@ -26,7 +26,7 @@ _LOOK_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One way to wake the server; `key` is what its memory goes by."""
+    """One way to wake the server; its score is kept under `key`."""
 
     name: str = "etherwake"
     spacing_s: float = 0.5
@@ -45,10 +45,10 @@ class Call:
 
 
 class Ladder:
-    """The rungs of one server, and what is known of them."""
+    """The rungs of one server, and their scores."""
 
     def __init__(self, rungs: Sequence[Rung], remembered: Mapping[str, Any] | None = None) -> None:
-        """`rungs` has at least one; `remembered` is what `dump` gave, scores by key."""
+        """`rungs` has at least one; `remembered` is the output of `dump`: scores by key."""
         self.rungs = tuple(rungs)
         known = remembered or {}
         self._scores = [_score(known.get(rung.key)) for rung in self.rungs]
@@ -56,7 +56,7 @@ class Ladder:
         self.begin()
 
     def begin(self) -> None:
-        """Start at the bottom, with what works."""
+        """Start at the bottom, with a rung that works."""
         self._order = sorted(range(len(self.rungs)), key=lambda i: self._scores[i] < _NEW)
         self._at = 0
         self._calls = 0
@@ -135,7 +135,7 @@ class Ladder:
     def failed(self, index: int) -> bool:
         """Take that a call could not be made: True if the next rung's turn has come.
 
-        The last rung is not given up: what failed once may work in a moment.
+        The last rung is not given up: a failed call may work a moment later.
         """
         self._broken.add(index)
         current = self._at + 1 < len(self._order) and self._order[self._at] == index
@@ -144,7 +144,7 @@ class Ladder:
         return current
 
     def up(self, now_s: float) -> str:
-        """Take that the server is up: remember and return what woke it, empty if nothing did.
+        """Take that the server is up: remember and return the rung that woke it, or "".
 
         That is the last rung called, unless the server was up in less than half the time that
         it took of late when there was no doubt: then most likely it was the one before.

@@ -3,8 +3,8 @@
 `step` takes the time and one event and returns the effects to carry out. Nothing here
 reads a clock, sends a packet or waits. Times are seconds of a monotonic clock.
 
-Awake means that the server was seen to answer, asleep that it was seen to be silent;
-what was commanded or sent only says what to look for next.
+Awake means that the server was seen to answer, asleep that it was seen to be silent.
+A command or a packet sent only decides which observation to expect next.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ OTHER_S: Final = 60.0
 """A woken site that answers with another status than before it slept is waited for so long."""
 
 BOOTED_S: Final = 15.0
-"""A wake that took longer was a start, most likely: what it answers just after may be wrong."""
+"""A longer wake was most likely a boot, so the first answers after it may be wrong."""
 
 UNCACHED_S: Final = 30.0
 """After a start, nothing is kept for at least so long, and as long as the start took."""
@@ -89,8 +89,8 @@ UNCACHED_S: Final = 30.0
 _NOT_READY: Final = (502, 503, 504)
 
 START_S: Final = 180.0
-"""A server that was switched off is waited for so long until it is known how long it takes; and one
-that is seen to start, whatever is known."""
+"""The wait for a server that was switched off, while its boot time is unknown; also the wait for a
+server that is seen to boot, even with a known boot time."""
 
 KNOWN_WAKES: Final = 5
 """So many wakes say how long a server that was switched off takes: a commissioning has as many."""
@@ -115,7 +115,7 @@ _NOT_PROBED: Final = Reason("server.not_probed")
 
 
 class Mean:
-    """Running mean of a duration in seconds; starts from what the configuration expects."""
+    """Running mean of a duration in seconds; starts from the configured value."""
 
     LEAST_WEIGHT: Final = 0.3
 
@@ -153,7 +153,7 @@ class Wakes:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What the configuration says about time; see the keys of the same names."""
+    """The configured times; see the keys of the same names."""
 
     wake_expect_s: float = 5.0
     sleep_timeout_s: float = 30.0
@@ -184,7 +184,7 @@ class Machine:
     """One server. `slept`: the last thing known of it is that it was put to sleep."""
 
     def __init__(self, times: Times, ladder: Ladder, now_s: float, *, slept: bool = False) -> None:
-        """Start in UNKNOWN: what is known from before is a hint, the probes decide."""
+        """Start in UNKNOWN: the kept state is a hint, the probes decide."""
         self.times = times
         self.ladder = ladder
         self.state = State.UNKNOWN
@@ -204,7 +204,7 @@ class Machine:
         self.settle_s = 0.0
         """After it last came up, 502, 503 and 504 mean for so long that it is not ready yet."""
         self.uncached_s = 0.0
-        """After it last came up, what it answers is not to be kept for so long."""
+        """Seconds after it last came up during which its answers are not to be cached."""
         self.prepares = False  # it is to be woken, after the servers that it needs
         self.without: Reason | None = None  # it was woken without servers that it needs
         self._needed = Needed()
@@ -282,7 +282,7 @@ class Machine:
         return self.mode.awake and now_s < self.mode.until_s
 
     def inhibitors(self, now_s: float, *, by_hand: bool = False) -> list[Reason]:
-        """Return why the server may not be put to sleep now, whatever the policy says."""
+        """Return why the server must not sleep now, even if the policy lets it."""
         said = []
         if self.state is not State.AWAKE:
             said.append(Reason("server.not_awake"))
@@ -304,7 +304,7 @@ class Machine:
             case Pinged() | Metered():
                 self.sight.see(now_s, self.state, self.since_s, event)
             case Traffic() | InUse():
-                # What another machine answers says nothing of the server.
+                # An answer by another machine does not show the server's state.
                 if self.state is State.AWAKE and not self._foreign:
                     self._used(now_s, event)
             case WakeAsked(wake_request):
@@ -347,7 +347,7 @@ class Machine:
         """Was another machine seen last at its address?"""
         return self._sign is not None and self._sign.sign is Sign.FOREIGN
 
-    # What was observed
+    # Observations
 
     def _observe(self, now_s: float, seen: Observed) -> None:
         seen = self._sign = self._compared(now_s, seen)
@@ -389,7 +389,7 @@ class Machine:
         return replace(seen, sign=Sign.UNFIT, detail=detail)
 
     def _differs(self, status: int) -> bool:
-        """Is it another status than before the sleep? A page where there was none is no worse."""
+        """Did the status change over the sleep? A page where there was none does not count."""
         if not status or not self.proper or self.proper >= 500 or status == self.proper:
             return False
         return status >= 300 or self.proper < 400
@@ -476,7 +476,7 @@ class Machine:
         """Falling asleep, and it answers: was it silent in between?
 
         Varnish's own magic packets may wake a machine just as its card is armed, before
-        its silence lasted. Who waits need not wait for a silence that is over.
+        its silence lasted. Waiting visitors need not wait for a silence that is over.
         """
         if self.pending and self._gap_s is not None and seen.begun_s > self._gap_s:
             self._awake(now_s, Reason("server.woke_again"))
@@ -525,7 +525,7 @@ class Machine:
     def _look_for_silence(self, now_s: float) -> None:
         """Asleep is silent, and drawing little where there is a meter.
 
-        A meter may be slow: who needs the server does not wait for it.
+        A meter may be slow, so a request does not wait for it.
         """
         if self._stage is _Stage.DRAINING:
             return
@@ -642,8 +642,8 @@ class Machine:
     def _may_be_on(self, now_s: float) -> bool:
         """Whether the press of a button might switch off a machine that is on.
 
-        Silence alone is no proof: a server that nobody put to sleep may be overloaded, and one
-        that draws power hangs.
+        Silence alone is no proof: without a command to sleep, the server may be overloaded, and a
+        silent server that draws power hangs.
         """
         if self.times.sleeps_itself:
             # Nobody gave it an order: it may be its web server that is silent.
@@ -680,7 +680,7 @@ class Machine:
     def _wait_s(self) -> float:
         """Return how long it may take to come up, besides the calls of the ladder."""
         if self._restarts:
-            return 0.0  # it is on, so its web server is what is missing
+            return 0.0  # it is on, so only its web server is missing
         wait_s = self.wakes.patience_s(off=self.times.off)
         woken = self.slept or self.called_s < self._settles_s
         return max(wait_s, START_S) if woken and self._starting else wait_s
@@ -705,7 +705,7 @@ class Machine:
         self._effects.append(Probe(TROUBLE_EVERY_S))
 
     def _tell_again(self, now_s: float) -> None:
-        """Alert anew where the trouble is another one by now, not only its figures."""
+        """Alert again if the trouble itself has changed, not only its figures."""
         why = self._why_not_up(now_s)
         if why.codes() != (self._trouble.codes() if self._trouble else ()):
             self._trouble = why

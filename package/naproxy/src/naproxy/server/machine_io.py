@@ -1,4 +1,4 @@
-"""What the power state machine of a server is told, and what it wants to have done.
+"""The events and effects of a server's power state machine.
 
 Times are seconds of a monotonic clock.
 """
@@ -31,7 +31,7 @@ class Observed:
     detail: Reason
     begun_s: float
     status: int = 0
-    """Of the answer, by HTTP; 0: none, or it is not to be compared."""
+    """The HTTP status of the answer; 0: none, or it is not to be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class SleepAsked:
 
 @dataclass(frozen=True, slots=True)
 class SleepOrdered:
-    """The command is given now: whoever comes from here on may find it asleep."""
+    """The command is given now: later visitors may find the server asleep."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Whether a server puts itself to sleep: silences that nobody ordered. Pure; times are arguments.
+"""Whether a server puts itself to sleep: silences without a command. Pure; times are arguments.
 
 A machine that crashed does not come back when it is called, and one that restarts takes long and
 draws power all the while. So a silence counts as a sleep if nobody had used the server for a while,
@@ -17,9 +17,9 @@ from naproxy.server.machine_io import Transition
 TIMES: Final = 3
 WITHIN_S: Final = 7 * 86400.0
 IDLE_S: Final = 60.0
-"""Least time without requests: who has a timer of his own waits for longer."""
+"""Least time without requests: a server's own sleep timer waits for longer."""
 MOST_WAKE_S: Final = 15.0
-"""A machine takes longer to start anew."""
+"""A machine takes longer to restart."""
 
 
 class OwnSleeps:
@@ -54,7 +54,7 @@ class OwnSleeps:
             self._low = low or bool(self._low)
 
     def _judge(self, t_s: float, took_s: float) -> None:
-        """What speaks against it counts more than what was before."""
+        """Evidence against it counts more than earlier evidence for it."""
         asleep = took_s <= MOST_WAKE_S if self._low is None else self._low
         if asleep and self._idle:
             self._times_s = [*self._times_s, t_s][-TIMES:]
@@ -71,6 +71,6 @@ class OwnSleeps:
         return self._times_s
 
     def load(self, saved: Any) -> None:
-        """Take up what `dump` returned; what does not fit counts as nothing known."""
+        """Restore the output of `dump`; invalid parts count as unknown."""
         if isinstance(saved, list) and all(isinstance(each, (int, float)) for each in saved):
             self._times_s = [float(each) for each in saved[-TIMES:]]

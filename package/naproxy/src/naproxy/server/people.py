@@ -2,7 +2,7 @@
 
 A person's browser loads what the pages embed, or follows the waiting page, or uses an application
 that fetches several things. A client that has shown one of these has no limit. A client that has
-shown none, and goes on asking, looks like an attack, as does one that asks for what does not exist.
+shown none, and goes on asking, looks like an attack, as does a client that asks for missing pages.
 Clients that have done little so far are neither.
 
 Pure: times are arguments. Addresses are hashes, in memory only, until the end of the next day.
@@ -20,7 +20,7 @@ MOST: Final = 4096
 """Addresses whose behaviour is known; of more, those that asked last."""
 
 EMBEDDED_S: Final = 60.0
-"""What is asked for so soon after a page may be embedded in it."""
+"""A request so soon after a page may be for something embedded in it."""
 FOLLOWS_S: Final = 120.0
 """Nobody asks for the status of a waiting page that came longer ago."""
 RELOADS_S: Final = (8.0, 20.0)
@@ -29,8 +29,8 @@ LEAST_REQUESTS: Final = 50
 """Of fewer the share that does not exist says nothing: a site may have broken links."""
 MISSING: Final = 0.5
 PAGES: Final = 30
-"""So many pages without anything that they embed. On real logs people came to 15, by what their
-browsers had kept from before (`make bench-people`)."""
+"""So many pages without anything that they embed. On real logs people came to 15, because their
+browsers had cached the rest (`make bench-people`)."""
 WAITS: Final = 3
 """So many waiting pages without a look whether the wait is over."""
 OPEN_S: Final = 600.0
@@ -43,7 +43,7 @@ _GOOD: Final = range(200, 400)
 
 
 class Request(NamedTuple):
-    """What a client that claims to be a browser asked for, and got."""
+    """A request of a client that claims to be a browser, and its answer."""
 
     t_s: float
     address: int
@@ -59,7 +59,7 @@ class Request(NamedTuple):
 
 @dataclass(slots=True)
 class Behaviour:
-    """What one address has done today."""
+    """One address's activity today."""
 
     network: int = 0
     requests: int = 0
@@ -132,7 +132,7 @@ class People:
         self._persons: OrderedDict[int, None] = OrderedDict()
 
     def next_day(self) -> People:
-        """Return what is known the day after: who has shown today that it is a person's."""
+        """Return the state for the next day: the addresses shown today to be a person's."""
         made = People()
         for address in self._persons:
             if _shows(seen := self._seen[address]):

@@ -1,8 +1,8 @@
-"""What pings and the meter add to the readiness probe: pure, part of the state machine.
+"""Pings and the meter, beside the readiness probe: pure, part of the state machine.
 
 Only the readiness probe says that a server is awake. A ping may be answered by the firmware
 of its network card, a meter may be slow: they say why a server that was called does not come
-up, and whether one that is silent really sleeps.
+up, and whether a silent server really sleeps.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ FRESH_S: Final = 5.0
 """An older reading of the meter, or an older ping, says nothing."""
 
 _MUCH_LESS: Final = 0.5
-"""A server that sleeps draws less than this share of what it draws awake."""
+"""A sleeping server draws less than this share of its power awake."""
 
 _NOTHING_W: Final = 0.2
 """Less than any sleeping machine draws: there is no power at its plug."""
 
 _WEIGHT: Final = 0.1
-"""Of the newest reading in the mean of what it draws awake."""
+"""The weight of the newest reading in the mean power awake."""
 
 
 class Sign(Enum):
-    """What a readiness probe saw."""
+    """The result of a readiness probe."""
 
     READY = "ready"
     UNFIT = "unfit"
@@ -57,7 +57,7 @@ class Metered:
 
 
 class Sight:
-    """One server's pings and power; `on_w` is what it draws awake, as far as is known."""
+    """One server's pings and power; `on_w` is its power awake, if known."""
 
     def __init__(self, on_w: float) -> None:
         """Nothing is seen yet."""
@@ -70,13 +70,13 @@ class Sight:
         self._answers_asleep = False
 
     def see(self, now_s: float, state: State, since_s: float, event: Pinged | Metered) -> None:
-        """Take what was seen while the server is in `state`, since `since_s`.
+        """Take an observation while the server is in `state`, since `since_s`.
 
-        What it draws awake is learned, slowly.
+        Its power awake is learned, slowly.
         """
         if isinstance(event, Metered):
             self._metered_s, self._power_w = now_s, event.power_w
-            # What a slow meter says just after a wake is the surge of the wake.
+            # Just after a wake, a slow meter still reports the surge of the wake.
             if state is State.AWAKE and now_s - since_s > FRESH_S:
                 self.on_w += _WEIGHT * (event.power_w - self.on_w)
             return

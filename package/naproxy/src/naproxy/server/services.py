@@ -1,8 +1,8 @@
-"""What else a server does: the ports at which it listens, in words, and what becomes of each. Pure.
+"""A server's other services: the ports at which it listens, their names and treatment. Pure.
 
 The server tells its ports in one line of words (`parse`): `445/tcp/smbd` for each, the program may
-be missing; `flows` if it keeps a table of connections (conntrack), without which nobody can see who
-uses a port of UDP; `more/12` for those that it did not name. Ports that only the server itself
+be missing; `flows` if it keeps a table of connections (conntrack), without which the use of a UDP
+port cannot be seen; `more/12` for those that it did not name. Ports that only the server itself
 reaches are not among them.
 """
 
@@ -20,7 +20,7 @@ NEVER: Final = "never"
 USED: Final = "used"
 """It stays awake while somebody is connected."""
 IGNORE: Final = "ignore"
-"""It is no reason to stay awake."""
+"""Its use does not keep the server awake."""
 CHOICES: Final = (IGNORE, USED, NEVER)
 """The strongest comes last."""
 MOST_BYTES: Final = 8192
@@ -30,14 +30,14 @@ _TCP: Final = "tcp"
 _UDP: Final = "udp"
 _LAST_PORT: Final = 65535
 _FIRST_PASSING_PORT: Final = 32768
-"""From here on Linux gives ports to who asks a question: of UDP they cannot be told from others."""
+"""Linux assigns client ports from here on: for UDP they look the same as a service's."""
 _TOKEN: Final = re.compile(r"([1-9][0-9]{0,4})/(tcp|udp)(?:/([A-Za-z0-9._-]{0,15}))?", re.ASCII)
 _MORE: Final = re.compile(r"more/([0-9]{1,6})", re.ASCII)
 _PORT_KEY: Final = re.compile(r"([1-9][0-9]{0,4})/(tcp|udp)", re.ASCII)
 
 
 class UnreadableError(ValueError):
-    """What the server tells of its ports is no such thing."""
+    """The server's report of its ports is invalid."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,7 +61,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """What a server told."""
+    """A server's report."""
 
     listeners: tuple[Listener, ...] = ()
     flows: bool = False
@@ -163,7 +163,7 @@ KINDS: Final = (
     _kind("serves.watches", NEVER, "10051/tcp 5665/tcp", "zabbix_server icinga2"),
     _kind("serves.machines", NEVER, "8006/tcp", "pveproxy"),
     _kind("serves.boot", NEVER, "69/udp 4011/udp", "in.tftpd"),
-    # Who uses these is connected.
+    # The users of these are connected.
     _kind("serves.smb", USED, "139/tcp 445/tcp 137/udp 138/udp", "smbd nmbd"),
     _kind("serves.nfs", USED, "2049/tcp 2049/udp"),
     _kind("serves.files", USED, "21/tcp 548/tcp", "vsftpd proftpd afpd"),
@@ -206,14 +206,14 @@ _BY_KEY: Final = {kind.key: kind for kind in KINDS}
 PROGRAMS_FIRST: Final = frozenset({"node_exporter"})
 """At a port that usually is another's: 9100 is printers', too."""
 _CHATTER: Final = frozenset({"1900/udp", "137/udp", "138/udp"})
-"""Everybody sends to these all the time: that is no use of the service."""
+"""Hosts send to these all the time, even without using the service."""
 DEFAULTS: Final = ("139/tcp", "445/tcp", "2049/tcp")
 """Looked at also where nobody knows what the server does: an open file is the worst to lose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a server does; one that nobody knows is a port alone."""
+    """A server's service; an unknown one is a port alone."""
 
     key: str
     proposal: str
@@ -223,7 +223,7 @@ class Service:
 
     @property
     def effect(self) -> str:
-        """What holds until the office chooses: what is proposed."""
+        """The proposed treatment, in force until the office chooses."""
         return self.choice or self.proposal
 
     @property
@@ -249,9 +249,9 @@ class Service:
 
     @property
     def watched(self) -> list[str]:
-        """Return the ports at which somebody may be connected and it must not sleep.
+        """Return the ports at which a connection keeps the server awake.
 
-        Of UDP only if the office chose so: what is seen there need not be use.
+        UDP ports only if the office chose so: traffic there need not be use.
         """
         if self.effect != USED:
             return []
@@ -283,7 +283,7 @@ def chosen(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Office:
-    """What the office chose, and the ports that are the box's own business."""
+    """The office's choices, and the ports that the box itself handles."""
 
     choices: tuple[str, ...] = ()
     own: frozenset[str] = frozenset()
@@ -295,7 +295,7 @@ class Office:
         return dict(sorted(pairs, key=lambda pair: CHOICES.index(pair[1])))
 
     def never(self) -> list[Reason]:
-        """Return for what the server must never sleep."""
+        """Return the services for which the server must never sleep."""
         return [name_of(key) for key, choice in self._choices().items() if choice == NEVER]
 
     @property
@@ -357,7 +357,7 @@ def _kind_of(listener: Listener, kinds: Collection[Kind]) -> Kind | None:
 
 
 class Known:
-    """What is known of one server: what was told there, and what answers from the network."""
+    """The known services of one server: its own report, and answers from the network."""
 
     def __init__(self) -> None:
         """Nothing is."""
@@ -387,7 +387,7 @@ class Known:
         return {"told": told, "by_itself": self.by_itself, "met": Listening(self._met).text()}
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Take up what `dump` returned; what does not fit counts as nothing known."""
+        """Restore the output of `dump`; invalid parts count as unknown."""
         try:
             told, met = saved["told"], parse(str(saved["met"]))
             self.told = None if told is None else parse(str(told))

@@ -1,19 +1,19 @@
-"""What strangers may cost a server in a day: time awake, wakes, and money.
+"""Daily limits for the cost of strangers to a server: time awake, wakes, and money.
 
 A server is awake for those who use it. Each moment of that is split among those who have
-requests in flight, and without any it is on who asked last: that is whom the policy waits for.
-So whoever lengthens the time awake pays for it, and nobody pays for what others lengthen.
+requests in flight, and otherwise goes to the client that asked last, for whom the policy waits.
+So a client pays for the time awake that it adds, and for no other.
 
 Robots and programs have accounts: of addresses, of their networks, and one of all robots together,
-because robots have many addresses. Of that one a network can use up a quarter; what it costs beyond
-is on its own. A client that has used up its account keeps the server awake no longer and does not
-wake it, until the office's next day. Long before that the server waits for it less and less.
+because robots have many addresses. One network can use up a quarter of that account; any further
+cost goes to its own. A client that has used up its account no longer keeps the server awake or
+wakes it until the office's next day. Long before that, the server waits less and less for it.
 
 People have no account, unless their behaviour looks like an attack (`people`): then they have a
 program's. All who have not shown that they are people may together cost the office so much money in
 a day. Once that is spent, robots and programs are refused. A client that claims to be a browser is
 served as soon as it shows that it is one, as by following the page that says so.
-The office's own clients have no limit, nor has who has logged in: the VMOD says so of a request.
+The office's own clients and logged-in visitors have no limit: the VMOD marks their requests.
 Pure: times and readings are arguments.
 """
 
@@ -40,14 +40,14 @@ forgotten.
 """
 
 PROGRAM_AWAKE_S: Final = 600
-"""What an address may cost in a day by robots and programs, and what all robots together may."""
+"""Daily limits: of an address for robots and programs, and of all robots together."""
 
 PROGRAM_NETWORK_AWAKE_S: Final = 1800
 PROGRAM_WAKES: Final = 10
 
 
 PATIENCE: Final = 0.25
-"""For one who asked the server waits at most for this part of what is left of his share."""
+"""For a client, the server waits at most this part of the rest of its share."""
 
 LEAST_PATIENCE_S: Final = 10.0
 """But so long in any case: a page has more to load."""
@@ -56,7 +56,7 @@ NETWORKS_OF_ROBOTS: Final = 4
 """So many networks at least use up the robots' share: one stranger must not take it from them."""
 
 VISITOR: Final = 0.5
-"""A program that has used up this much of a share is no visitor from whom a policy learns."""
+"""A policy no longer learns from a program that has used up this much of a share."""
 
 _LATEST: Final = 1024
 _MOST_STEP_S: Final = 10.0
@@ -65,7 +65,7 @@ _MOST_STEP_S: Final = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What strangers may cost in a day; people and the office's own clients may cost anything."""
+    """Daily limits for strangers; people and the office's own clients have no limit."""
 
     strangers_cost: float = option(
         "What all strangers together may cost in a day by keeping the server awake, in the office's"
@@ -80,7 +80,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a server costs beyond its sleep, in the office's currency."""
+    """A server's cost above its sleep, in the office's currency."""
 
     awake_s: float = 41.7 * 0.30 / 3.6e6
     """A second awake. The default has the powers of the thesis and 0.30 for a kWh."""
@@ -89,7 +89,7 @@ class Costs:
 
 
 class Party(NamedTuple):
-    """Who asks: hashes of address and network, and whether it is a robot, or an unknown program."""
+    """A client: hashes of address and network, and whether it is a robot, or an unknown program."""
 
     address: int
     network: int
@@ -127,7 +127,7 @@ class _Account:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What an account may hold; 0: anything."""
+    """The limit of an account; 0: none."""
 
     awake_s: float
     wakes: float = 0.0
@@ -236,7 +236,7 @@ class Latest:
 
 
 class Shares:
-    """The accounts of one server, and who keeps it awake."""
+    """The accounts of one server, and the clients that keep it awake."""
 
     def __init__(self, settings: Settings, costs: Callable[[], Costs] = Costs) -> None:
         """Begin a day with empty accounts; `costs` is asked each day what the server costs."""
@@ -250,7 +250,7 @@ class Shares:
         self.asked = Latest()
         self.worked = Latest()
         self._up = True
-        self._askers: set[Party] = set()  # who wants it awake
+        self._askers: set[Party] = set()  # clients that want it awake
         self._woke: set[Party] = set()  # whom it was woken for
 
     def configure(self, settings: Settings, costs: Callable[[], Costs] = Costs) -> None:
@@ -289,7 +289,7 @@ class Shares:
             own += [(self.programs, party.address), (self.program_networks, party.network)]
         return own
 
-    # Who is over its share
+    # Clients over their share
 
     def over(self, party: Party) -> bool:
         """Is it refused: its account is used up, or all strangers' money is?"""
@@ -305,7 +305,7 @@ class Shares:
 
     @property
     def most_cost(self) -> float:
-        """What all strangers together may cost in a day; 0: anything."""
+        """The daily limit of all strangers together; 0: none."""
         return self._settings.strangers_cost
 
     @property
@@ -350,7 +350,7 @@ class Shares:
         """
         return (*self.programs.over, *self.program_networks.over)
 
-    # Who uses it
+    # Use by clients
 
     def keeping(self, t_s: float, uses: Iterable[Use]) -> list[Use]:
         """Return those whose requests in flight keep the server awake."""
@@ -375,7 +375,7 @@ class Shares:
         last = self.asked.counting(t_s, self)
         return last[1] if last else None
 
-    # What happens to the server
+    # Changes of the server
 
     def woke(self, t_s: float) -> None:
         """The server is awake: for those who asked, or for the office if nobody did."""
@@ -388,7 +388,7 @@ class Shares:
         self._askers.clear()
 
     def falls_asleep(self) -> None:
-        """The server is not there any more: who asks from now on wakes it."""
+        """The server is no longer awake: a client that asks from now on wakes it."""
         self._up = False
 
     def slept(self, t_s: float) -> None:

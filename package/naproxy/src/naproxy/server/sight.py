@@ -1,7 +1,7 @@
 """Whether visitors come past the box, judged by a look at the server. Pure.
 
-Who comes past the box is not seen by it: the server would be put to sleep under them. So what is
-not known counts as if they did, and the server stays awake.
+The box does not see visitors who bypass it, and would put the server to sleep under them. So an
+unknown result counts as a bypass, and the server stays awake.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HTTPS_PORT: Final = 443
 NOT_LOOKED: Final = Reason("server.not_looked")
 NOT_SEEN: Final = Reason("server.not_seen")
 _BY_BOX: Final = ("box", "through")
-"""Modes in which visitors by HTTPS come to the box."""
+"""Modes in which visitors over HTTPS come to the box."""
 PORTS: Final = ("open", "refused", "silent", "unknown")
 
 
@@ -45,14 +45,14 @@ class Led:
     own_name: bool
     """It is one of the server's names, or its address."""
     through_proxy: bool
-    """It was told that the visitor had come by HTTPS, as a proxy in front would say."""
+    """The request said, as a proxy in front would, that the visitor came over HTTPS."""
     port: int | None = None
     """None: the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen of a server: its port 443, and where its port for HTTP sends visitors."""
+    """Observations of a server: its port 443, and redirects from its port for HTTP."""
 
     t_s: float
     port: str
@@ -99,7 +99,7 @@ def blind(
     """Return why visitors may come past the box; None if none do.
 
     `mode` is `server.https.mode`, `hosts` the server's names, `served` those that visitors get
-    from the box by HTTPS now, as `ascii_site` has them: with a certificate, or passed on unopened.
+    from the box over HTTPS now, in the form of `ascii_site`: with a certificate, or passed through.
     """
     if look is None:
         return NOT_LOOKED
@@ -116,10 +116,10 @@ def blind(
 
 
 def _around(mode: str, sites: Mapping[str, str], served: Collection[str]) -> Reason | None:
-    """Return what is wrong if somebody answers by HTTPS."""
+    """Return the problem if there are answers over HTTPS."""
     missing = [host for site, host in sites.items() if not is_one(site, served)]
     if mode == "through":
-        # It has names, which are served as soon as what passes them on is seen to run.
+        # It has names, which are served as soon as naproxy-through is seen to run.
         return NOT_SEEN if missing else None
     if mode != "box" or not (sites or served):
         return Reason("server.https_around", port=HTTPS_PORT)
@@ -127,14 +127,14 @@ def _around(mode: str, sites: Mapping[str, str], served: Collection[str]) -> Rea
 
 
 def _leads(led: Led, mode: str, sites: Collection[str], served: Collection[str]) -> Reason | None:
-    """Return what is wrong with where visitors are sent."""
+    """Return the problem with the redirect of visitors."""
     if mode not in _BY_BOX or not led.https or led.port not in (None, HTTPS_PORT):
         # Another port of its own; or HTTPS, which the box does not serve.
         past = led.https or led.own_name
         return Reason("server.leads_around", name=led.name, to=led.to) if past else None
     if (sites and not is_one(led.host, sites)) or not is_one(led.host, served):
         return Reason("server.leads_elsewhere", name=led.name, to=led.to)
-    # Passed on unopened, visitors by HTTPS do not come to that port.
+    # With HTTPS passed through, its visitors do not come to that port.
     if led.through_proxy and mode == "box":
         return Reason("server.leads_in_a_circle", name=led.name)
     return None

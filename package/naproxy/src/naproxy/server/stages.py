@@ -56,7 +56,7 @@ class Waking:
     def __init__(
         self, called_s: float, *, on_w: float = math.nan, asleep_w: float | None = None
     ) -> None:
-        """`asleep_w` is what it drew before the call; None: no meter is quick enough to tell."""
+        """`asleep_w` is its power before the call; None: no meter is quick enough."""
         self.called_s = called_s
         self._marks: dict[str, float] = {}
         self._risen_w = math.inf

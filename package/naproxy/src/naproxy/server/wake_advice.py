@@ -1,4 +1,4 @@
-"""What can be gained of a wake, and how: pure, by the stages that are long and the way it sleeps.
+"""How to shorten a wake: pure, from its long stages and the way the server sleeps.
 
 The commands are for a server with Linux and systemd, for its own shell.
 """
@@ -29,7 +29,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What makes a stage long, and how to find out or change that."""
+    """The cause of a long stage, and how to find out or change it."""
 
     stage: str
     reason: Reason
@@ -59,7 +59,7 @@ def _for_stage(stage: Stage, seen: set[str], way: Way) -> Iterator[Advice]:
     def say(code: str, *commands: str) -> Advice:
         return Advice(stage.name, Reason(code, took_s=stage.took_s), commands)
 
-    # What was not seen for itself is part of the next stage.
+    # A stage that was not seen separately is part of the next one.
     link = stage.name == LINK or (stage.name == NETWORK and LINK not in seen)
     answers = stage.name == NETWORK or (stage.name == PORT and NETWORK not in seen)
     if stage.name in (POWER, LINK, NETWORK) and boots:
@@ -126,7 +126,7 @@ def _link(address: str) -> tuple[str, ...]:
 
 
 def _fixed_address(address: str) -> tuple[str, ...]:
-    """Return how to make the address that the server has by DHCP a fixed one, by what runs it.
+    """Return how to fix the server's DHCP address, for the program that manages its network.
 
     NetworkManager takes every card down and up around a sleep, also one with wake-on-LAN
     (`do_sleep_wake` in its nm-manager.c): a card of its own goes over to systemd-networkd, with

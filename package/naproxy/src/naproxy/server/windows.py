@@ -18,7 +18,7 @@ USUAL: Final = 0.8
 _LEAST_SEEN_S: Final = 1.4 * HOUR_S
 """That much of an hour must have been seen: two weeks of it."""
 _KEEP: Final = 0.5
-"""What was seen of an hour counts half a week later."""
+"""An hour's observation loses half its weight in a week."""
 _MOST_STEP_S: Final = 60.0
 """After a longer time without a look nobody knows what the server did meanwhile."""
 FURTHEST_S: Final = 86400.0
@@ -39,7 +39,7 @@ def retry_at_s(wall_s: float, office_s: float | None, usual_s: float | None) -> 
 
 
 class Usual:
-    """The hours of the week in which one server is usually awake, whoever needs it."""
+    """The hours of the week in which one server is usually awake, for any visitor."""
 
     def __init__(self, where: Callable[[], tzinfo] = lambda: UTC) -> None:
         """Nothing is known. `where`: the office's zone, whose clocks name the hours."""
@@ -83,7 +83,7 @@ class Usual:
         return {"awake_s": self._awake_s, "seen_s": self._seen_s}
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Go on with what was kept; what makes no sense is left."""
+        """Restore kept values; ignore invalid ones."""
         lists = [saved.get("awake_s"), saved.get("seen_s")]
         for each in lists:
             if not isinstance(each, list) or len(each) != _WEEK_H:

@@ -132,7 +132,7 @@ def _by_offset(name: str) -> tzinfo | None:
 
 
 def _by_cities(name: str) -> tzinfo | None:
-    """Read `Kuala Lumpur, Singapore`: what older Outlooks call their zones."""
+    """Read `Kuala Lumpur, Singapore`: the names of zones in older Outlooks."""
     return next(_places(name), None)
 
 
