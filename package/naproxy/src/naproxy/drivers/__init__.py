@@ -30,7 +30,7 @@ _SELECTORS: Final[dict[Kind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a driver needs to know of its server; `interface` is where its wire is."""
+    """The facts that a driver needs about its server; `interface`: the box's port towards it."""
 
     id: str
     address: str
@@ -39,7 +39,7 @@ class Target:
     mac: str
     interface: str
     tls: bool = False
-    """It is asked by HTTPS there."""
+    """The box connects to it over HTTPS."""
     name: str = ""
     """By this name; empty: none."""
     proxied: bool = False
@@ -47,9 +47,9 @@ class Target:
     host: str = ""
     """The name of a site that it serves; empty: not known."""
     visited_by_https: bool = False
-    """Visitors come by HTTPS, and the box tells it so."""
+    """Visitors connect over HTTPS, and the box tells the server so."""
     office: Office = field(default_factory=Office)
-    """What the office chose for what else it does."""
+    """The office's choices for the server's other services."""
 
     @property
     def web(self) -> Web:

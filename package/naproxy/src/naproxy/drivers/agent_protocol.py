@@ -1,8 +1,8 @@
-"""What the box and the agent on a server say to each other (docs/agent.md).
+"""The protocol between the box and the agent on a server (docs/agent.md).
 
 Datagrams of text, signed with HMAC-SHA256 (RFC 2104, FIPS 198-1). A request to sleep must
 name a challenge that the agent made a moment before, so a recorded one is worthless and no
-clock has to be right. Nothing here has a socket, a clock or a source of chance: they are
+clock has to be right. Sockets, clocks and random numbers are
 arguments.
 
 The agent runs this very file on the server, beside its own: standard library of Python 3.9.
@@ -118,7 +118,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Count:
-    """A question for the visits to these ports that did not come from who asks."""
+    """Asks for the visits to these ports from any address but the asking box's."""
 
     server: str
     nonce: str
@@ -134,7 +134,7 @@ class Counted:
     time_s: int
     re: str
     run: str
-    """Of the agent: `visits` begin anew with another one."""
+    """Identifies the agent's run: `visits` restart from 0 with another one."""
     visits: int
     here: int
     """Visitors who are connected now."""
@@ -142,7 +142,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Ask:
-    """A question for what the server is going to do by itself."""
+    """Asks for the server's own scheduled work."""
 
     server: str
     nonce: str
@@ -151,7 +151,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Told:
-    """The agent's answer: what comes next is first, what does not fit is left out."""
+    """The agent's answer: the next event first; events that do not fit are left out."""
 
     server: str
     time_s: int
@@ -164,7 +164,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Listen:
-    """A question for the ports at which the server listens, and what is to be looked at there."""
+    """Asks for the ports at which the server listens, and sets the ports to watch."""
 
     server: str
     nonce: str
@@ -172,7 +172,7 @@ class Listen:
     watch: tuple[int, ...] = ()
     """Ports of UDP: from now on the server stays awake while one of them is used."""
     ignore: tuple[int, ...] = ()
-    """Ports of TCP: who is connected to them is no reason to stay awake."""
+    """TCP ports: connections to them do not keep the server awake."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def count(key: bytes, message: Count) -> bytes:
 
 
 def counted(key: bytes, message: Counted) -> bytes:
-    """Write and sign the answer to it; what is more than the most is the most."""
+    """Write and sign the answer to it; values above the maximum become the maximum."""
     visits, here = min(message.visits, MOST_VISITS), min(message.here, MOST_HERE)
     return _sign(key, _head("counted", message, run=message.run, visits=visits, here=here))
 
@@ -233,7 +233,7 @@ def answer(key: bytes, message: Answer) -> bytes:
 
 
 def ask(key: bytes, message: Ask) -> bytes:
-    """Write and sign a question for what the server is going to do."""
+    """Write and sign a question for the server's scheduled work."""
     return _sign(key, _head("jobs", message))
 
 
@@ -440,7 +440,7 @@ def _cut(text: str) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the agent said in the end."""
+    """The agent's final answer."""
 
     accepted: bool
     """It sleeps now; after a mere question: it would."""
@@ -469,8 +469,8 @@ class Question:
     """One conversation with one agent: ask whether it would sleep, and if so, order it to.
 
     `begin` gives the first datagram; each that arrives goes into `take`, which gives the
-    next one to send, the outcome, or None: not for us, keep waiting. Whoever carries the
-    datagrams sends the last one again when nothing comes: that is harmless.
+    next one to send, the outcome, or None: not for us, keep waiting. Without an
+    answer, the caller sends the last datagram again, which is harmless.
     """
 
     _TRIES = 3

@@ -1,7 +1,7 @@
-"""What a server says of why it must stay awake: the agent, the script for ssh, and systemctl.
+"""A server's reasons to stay awake, from the agent, the script for ssh, and systemctl.
 
-All print the same lines of English words, which people read on the server, and on a box that does
-not know one. Here those that are known become reasons.
+All print the same English lines. This module turns the known lines into reasons; people read the
+others as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from naproxy.core.reason import Reason, own_words, together
 
 _SHARES: Final = {139: "SMB", 445: "SMB", 2049: "NFS"}
 _SSHD: Final = "sshd"
-"""Where systemctl says that a user is logged in who has no terminal."""
+"""The place that systemctl prints for a login without a terminal."""
 
 _Made = Callable[..., Reason]
 
@@ -89,7 +89,7 @@ _SYSTEMCTL: Final[tuple[tuple[str, _Made], ...]] = (
 
 
 def reason(line: str) -> Reason:
-    """Return what one line says; what is not known stays as it came."""
+    """Return the reason in one line; an unknown line stays as it is."""
     return known(line) or own_words(line)
 
 
@@ -102,10 +102,10 @@ def known(line: str) -> Reason | None:
 
 
 def printed(said: str, login: str, lines: Sequence[str] = ()) -> Reason:
-    """Return what a program printed that was to put the server to sleep, all in one line.
+    """Return the output of a program that should put the server to sleep, in one line.
 
     `login` is the box's user there: a script from an earlier version has systemctl count its login.
-    `lines`: what systemctl may have said among other things; empty: what was `said`.
+    `lines`: output that may include systemctl's; empty: use `said`.
     """
     found = [
         made(*each.groups())

@@ -1,4 +1,4 @@
-"""What a driver's checks for `naproxy doctor` look at; the doctor itself sees more."""
+"""The input of a driver's checks for `naproxy doctor`; the doctor itself sees more."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Section(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the controller knows."""
+    """The controller's knowledge of a server."""
 
     status: Mapping[str, Any]
     """The server's part of `GET /v1/status`."""
@@ -45,20 +45,20 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class FromBox:
-    """What the box sees of a server; None: it could not be read."""
+    """The box's readings of a server; None: could not be read."""
 
     server: Section
     way: Any = None
-    """What its way to sleep saw: what `see` of that driver returned, if it has one."""
+    """The result of the sleep driver's `see`, if it has one."""
     known: Known | None = None
-    """What the controller knows of it; None: it did not say."""
+    """The controller's knowledge of it; None: no answer."""
     tried: Any = None
-    """What came of a dry run: what `attempt` of that driver returned, if it was safe to ask."""
+    """The result of a dry run: of the driver's `attempt`, if that was safe to call."""
 
 
 @dataclass(frozen=True)
 class OnServer:
-    """What the server said, and what the configuration asks of it."""
+    """The server's answers, and the configuration's demands on it."""
 
     facts: Mapping[str, str]
     server: Section

@@ -10,7 +10,7 @@ from naproxy.drivers.pinned import RefusedError
 
 
 class Digest:
-    """Who we are to one device. Its last challenge is used for as long as it takes it."""
+    """Our login at one device. Its last challenge is reused as long as the device accepts it."""
 
     def __init__(self, user: str, password: str) -> None:
         """Not known to anybody yet: the first request goes without."""

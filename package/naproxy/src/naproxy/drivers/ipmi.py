@@ -18,7 +18,7 @@ PASSWORD: Final = Held("password", lambda text: secret.is_line(text, _MOST_PASSW
 
 @dataclass(frozen=True, kw_only=True)
 class IpmiSettings:
-    """Which BMC, and who we are to it."""
+    """A BMC's address, and our login there."""
 
     needs: ClassVar[Needs] = Needs(programs={"ipmitool": "ipmitool"})
 

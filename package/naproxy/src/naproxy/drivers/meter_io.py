@@ -1,7 +1,7 @@
-"""How meters are reached: serial ports, HTTP, and programs that speak for them.
+"""Connections to meters: serial ports, HTTP, and external programs.
 
-Whatever the other side does, a call ends in time, takes little memory and says what was
-wrong as a `Fault`.
+Every call has a time limit and a memory limit, and raises a `Fault` on errors, even if the other
+side is hostile.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _READ_AT_ONCE: Final = 4096
 
 
 class Pieces:
-    """Bytes as they arrive, cut at `end`. What is longer than `most` is dropped, and said."""
+    """Splits bytes at `end` as they arrive. Drops and reports lines longer than `most`."""
 
     def __init__(self, end: bytes, most: int) -> None:
         """Keep at most `most` bytes and one reading's."""
@@ -86,7 +86,7 @@ class Port:
         return data
 
     def write(self, data: bytes) -> None:
-        """Send a short command; what the port does not take at once is lost."""
+        """Send a short command; bytes that the port does not take at once are lost."""
         with contextlib.suppress(BlockingIOError):
             os.write(self._writing(), data)
 
@@ -112,7 +112,7 @@ async def serial(path: str, baud: int) -> AsyncIterator[Port]:
 
 
 def _why_not(path: str, error: Exception) -> Fault:
-    # What the system said is the context: the library tells some of it in words only.
+    # The system's error is the context; the library's own exception has only text.
     match (error.__context__ or error).args:
         case [errno.ENOENT | errno.ENXIO | errno.ENODEV, *_]:
             return Fault("lost", "meter.no_port", file=path)
@@ -264,7 +264,7 @@ class Web:
         if response.status in (401, 403):
             raise Fault("refused", "meter.login", host=self.host)
         if response.status != HTTPStatus.OK:
-            # What follows the path may be a password.
+            # The query after the path may have a password.
             asked, status = path.partition("?")[0], response.status
             raise Fault("refused", "meter.status", host=self.host, status=status, path=asked)
         body = pinned.read(response, MOST_BYTES + 1)

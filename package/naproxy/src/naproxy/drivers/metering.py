@@ -1,7 +1,7 @@
-"""From readings to seconds, and whether a meter can be believed: pure functions of time.
+"""From readings to seconds, and checks of a meter's plausibility: pure functions of time.
 
-Times are seconds on the house's clock, which never steps. A reading speaks for the time
-since the one before it; what no reading speaks for is a gap, never 0 W and never filled in.
+Times are seconds on the house's clock, which never steps. A reading covers the time
+since the one before it. Time without a reading is a gap, never 0 W and never filled in.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ class Gatherer:
     def take(self, t_s: float, reading: Reading) -> None:
         """Take a reading that came at `t_s`.
 
-        A device that counts time itself is placed by its own clock, drawn gently to ours, so
-        that readings that come late and then together keep their places. What lies further
-        back than a meter may be silent is a gap.
+        If a device counts time itself, its readings are placed by that clock, adjusted slowly to
+        ours, so that readings that arrive late and together keep their places. If the last
+        reading is older than a meter's longest silence, the time since then is a gap.
         """
         start_s, end_s = self._end_s, t_s
         if reading.elapsed_s is None:
@@ -183,7 +183,7 @@ class Gatherer:
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """What was measured between two times: nothing is filled in for the rest."""
+    """The measurements between two times; gaps are not filled in."""
 
     energy_j: float
     covered_s: float
@@ -207,7 +207,7 @@ def energy_between(seconds: Iterable[PowerSample], start_s: float, end_s: float)
 
 
 class Counter:
-    """Differences of a device's own energy counter, which may begin anew."""
+    """Differences of a device's own energy counter, which may restart from 0."""
 
     _last_j: float | None = None
 
@@ -223,7 +223,7 @@ SETTLE_S: Final = 10.0
 WINDOW_S: Final = 30.0
 LEAST_READINGS: Final = 3
 FLAT: Final = 0.1
-"""A change below this share, both of what is expected and of the power, is none."""
+"""A change counts only above this share of both the expected value and the power."""
 
 ZERO_W: Final = 0.05
 ZERO_AWAKE_S: Final = 30.0
@@ -254,7 +254,7 @@ class Watch:
 
     @property
     def odd(self) -> Reason | None:
-        """What is odd, or None."""
+        """The anomaly, or None."""
         return self._flat or self._zero or self._counter.odd
 
     def entered(self, t_s: float, state: State) -> None:

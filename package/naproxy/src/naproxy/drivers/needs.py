@@ -1,4 +1,4 @@
-"""What a driver needs of the machine that it runs on, besides the network."""
+"""A driver's needs on its own machine, besides the network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Needs:
     """Stands in a driver's settings, as `needs`. An image that lacks one of these is incomplete."""
 
     programs: Mapping[str, str] = field(default_factory=dict)
-    """What it runs on the box: each program, and Debian's package that has it."""
+    """The programs it runs on the box, and the Debian package of each."""
     modules: Mapping[str, str] = field(default_factory=dict)
     """Python modules that only it imports, and Debian's packages."""
     kernel: tuple[str, ...] = ()
@@ -28,4 +28,4 @@ SERIAL: Final = Needs(
     ),
     devices=("/dev/serial/by-id/*", "/dev/ttyACM*", "/dev/ttyUSB*"),
 )
-"""A port by USB, whatever chip makes it."""
+"""A serial port over USB, with any chip."""

@@ -22,8 +22,8 @@ is_user: Final = fits(r"(?!-)[^ @/:]*", Reason("config.user"))
 """A user's name as it goes onto a command line."""
 
 is_place: Final = fits(r"(?!-)[\w.:%\[\]-]*", Reason("config.host_or_address"))
-"""A host name or address as it goes onto a command line and into known_hosts, where `*`, `?`, `!`,
-`,`, `|` and `#` would mean other hosts or none; empty is the server's."""
+"""A host name or address for a command line and for known_hosts, where `*`, `?`, `!`, `,`, `|` and
+`#` have special meanings. Empty: the server's."""
 
 is_login: Final = fits(r"(?!-)[^\s@/:\"%]*", Reason("config.user"))
 """A user's name that ssh reads as nothing else; it is one argument and meets no shell here."""
@@ -70,12 +70,12 @@ class SshSettings:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """How a session ended; `log` is what ssh itself says."""
+    """A session's result; `log`: ssh's own messages."""
 
     ended: program.Ended
     log: str
     lines: tuple[str, ...] = ()
-    """What the command printed to both outputs."""
+    """The command's output, standard output and standard error together."""
 
     @property
     def let_in(self) -> bool:
@@ -84,9 +84,9 @@ class Session:
 
 
 def session(done: Printed, log: str) -> Session:
-    """Return how a session ended: in the words of its standard output, or else of the other.
+    """Return a session's result from its standard output, or else from its standard error.
 
-    What shells and libraries complain of on a server without its locale is left out.
+    Complaints of shells and libraries about a missing locale are left out.
     """
     lines, complaints = (
         [line for line in each.decode(errors="replace").splitlines() if not _NOISE.search(line)]
@@ -156,7 +156,7 @@ class Ssh:
         return await self._session(timeout_s, command)
 
     async def fetch(self, command: str, timeout_s: float, most_bytes: int) -> tuple[Printed, str]:
-        """Run a command there; return how it ended with what it printed, and what ssh says."""
+        """Run a command there; return its result and output, and ssh's messages."""
         self._look_at_files()
         with tempfile.NamedTemporaryFile(prefix="naproxy-ssh-") as log:
             argv = self._command(log.name, timeout_s, command)

@@ -1,7 +1,7 @@
-"""Programs of the box's administrator, for what no driver does.
+"""Programs of the box's administrator, for tasks without a driver.
 
-They must be in one folder that belongs to root: who may change the configuration, as the
-web interface does, can choose among them, but cannot have just anything run as root.
+They must be in one folder that belongs to root. The web interface changes the configuration, so it
+can choose among these programs, but it cannot run any other program as root.
 """
 
 from __future__ import annotations

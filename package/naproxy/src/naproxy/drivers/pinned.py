@@ -1,7 +1,7 @@
-"""HTTP to devices: in a thread that ends in time, and HTTPS by a pinned certificate.
+"""HTTP to devices in a thread with a time limit, and HTTPS with a pinned certificate.
 
-What BMCs and meters sign, they sign themselves. No proxy of the environment is used, and no
-redirect is followed except to the same path with a slash at its end.
+BMCs and meters have self-signed certificates. Proxies from the environment are ignored, and the
+only redirect followed is to the same path with a slash at its end.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ FORMS: Final[dict[Form, tuple[str, ...]]] = {
 }
 LEAST_SAMPLES: Final = 20
 _LEAST_SPREAD: Final = 1e-3
-"""What varied less than this share of its size (or of 1) cannot be told from the constant."""
+"""A quantity that varied less than this share of its size (or of 1) counts as constant."""
 
 _ALIKE: Final = 1e-6
 MOST_BYTES: Final = 1 << 20
@@ -32,7 +32,7 @@ MOST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What has been used since the machine started; memory is as of now, a share."""
+    """Usage since the machine started; memory is the share in use now."""
 
     t_s: float
     cpu_busy_s: float
@@ -70,7 +70,7 @@ class Fit:
     coefficients: Coefficients
     samples: int
     rms_w: float
-    """Root mean square of what is left unexplained, over the degrees of freedom."""
+    """Root mean square of the residuals, over the degrees of freedom."""
 
     r_squared: float
 

@@ -37,7 +37,7 @@ _TOKEN: Final = Held("token", _is_token)
 
 @dataclass(frozen=True, kw_only=True)
 class ProxmoxSettings:
-    """Which machine of which Proxmox, and who we are to it."""
+    """A machine, its Proxmox, and our login there."""
 
     guest: ClassVar[bool] = True
     """`host` runs it: as long as that sleeps, nothing wakes it."""
@@ -62,7 +62,7 @@ class ProxmoxSettings:
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """What a machine is: running, stopped, paused or another word of QEMU; and its lock."""
+    """A machine's state (running, stopped, paused or another of QEMU's) and its lock."""
 
     state: str
     lock: str
@@ -70,7 +70,7 @@ class Guest:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a machine is to do."""
+    """An order to a machine."""
 
     verb: str
     form: Mapping[str, int]
@@ -88,9 +88,9 @@ class Proxmox:
         self._machine = f"{self._node}/{guest}/status"
 
     async def order(self, choose: Callable[[Guest], Order | None]) -> Guest:
-        """Give the order chosen for what the machine is now, and wait until it is carried out.
+        """Give the order chosen for the machine's current state, and wait until it is done.
 
-        Returns what the machine was; WrongError if Proxmox does not do it, or not in time.
+        Returns the machine's state before; WrongError if Proxmox does not do it, or not in time.
         """
         host, task = self._settings.host, None
         try:

@@ -23,14 +23,14 @@ from naproxy.drivers.openssh import is_place, is_user
 _SYSTEMS: Final = "/redfish/v1/Systems"
 _RESET: Final = "#ComputerSystem.Reset"
 _SAME: Final = {"On": ("On", "ForceOn", "PushPowerButton")}
-"""What does the same to a system that is off, in the order of preference."""
+"""Reset types with the same effect on a system that is off, in order of preference."""
 _IF_OFF: Final = "PushPowerButton"
 """Would shut a running system down."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RedfishSettings:
-    """Which BMC, and who we are to it."""
+    """A BMC's address, and our login there."""
 
     host: str = option("Address or host name of the BMC", low=1, check=is_place)
     port: int = option("Its port for HTTPS", 443, low=1, high=65535)
@@ -54,8 +54,8 @@ class RedfishSettings:
 async def reset(settings: RedfishSettings, kind: str, unless: str, timeout_s: float) -> Reason:
     """Ask for a reset (On, GracefulShutdown); WrongError if the BMC does not take it.
 
-    To a system whose PowerState is `unless` it is not sent: BMCs differ in what they then do.
-    Returns what was done. It takes one connection.
+    It is not sent to a system whose PowerState is `unless`: BMCs react to that differently.
+    Returns the action taken. It takes one connection.
     """
     password = secret.read(settings.password_file, Reason("bmc.password"))
     connection = pinned.PinnedConnection(
@@ -136,7 +136,7 @@ class _Session:
 
 
 def _path(value: object) -> str:
-    """Return a path on this BMC; what it names elsewhere is not followed."""
+    """Return a path on this BMC; links to other hosts are not followed."""
     if not isinstance(value, str) or not re.fullmatch(r"/redfish/v1/[!-~]{1,200}", value):
         raise WrongError("bmc.elsewhere")
     return value

@@ -1,6 +1,6 @@
-"""Files with a password or a key in one line, which nobody else may read.
+"""Files with a password or a key in one line, readable by their owner only.
 
-What may be in such a file is said here once, for who reads it and for who writes it.
+The rules for such a file's content are here, for its readers and its writers alike.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Meters of electrical power, and what their drivers have in common.
+"""Meters of electrical power, and the common parts of their drivers.
 
-A driver's `readings` opens the device and yields for ever. A line that is wrong is yielded
-as a `Fault` and the next may be good; a device that is lost is raised as one, and whoever
-listens opens it again after a while. A device that says nothing is a fault, never 0 W.
+A driver's `readings` opens the device and yields for ever. It yields a `Fault` for an invalid
+line, and the next line may be good. It raises a `Fault` when the device is lost; the caller then
+opens it again after a while. A silent device is a fault, never 0 W.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ITS_COUNTER: Final = Reason("meter.its_counter")
 
 
 class Fault(WrongError):  # noqa: N818 - the field's word for it
-    """What is wrong with a line, an answer or a device.
+    """An error in a line, an answer or a device.
 
     `kind` names it: cut, doubled, checksum, noise, format, not_a_number, negative, huge,
     silence, refused, lost, tool.
@@ -50,7 +50,7 @@ class Fault(WrongError):  # noqa: N818 - the field's word for it
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a meter measures, how often and how well."""
+    """A meter's quantities, interval and accuracy."""
 
     measures: str
     period_s: float
@@ -74,7 +74,7 @@ class Reading:
     """The device's own energy counter."""
 
     notes: tuple[str, ...] = ()
-    """What the device says about itself."""
+    """The device's description of itself."""
 
 
 Readings = AsyncGenerator[Reading | Fault, None]
@@ -129,7 +129,7 @@ class MeterDriver(Protocol):
 
     @property
     def about(self) -> About:
-        """What it measures, how often and how well."""
+        """Its quantities, interval and accuracy."""
 
     def readings(self) -> Readings:
         """Open the device and yield what it says; Fault or OSError when it is lost."""
@@ -162,7 +162,7 @@ class PolledDriver(ABC, Generic[Polled]):
 
     @property
     def about(self) -> About:
-        """What it measures, how often and how well."""
+        """Its quantities, interval and accuracy."""
         return About(self.measures, self._settings.interval_s, self.accuracy, self.estimated)
 
     def readings(self) -> Readings:
@@ -175,7 +175,7 @@ class PolledDriver(ABC, Generic[Polled]):
 
 
 def number(value: object, what: str | Reason) -> float:
-    """Return a finite number of what a device said; Fault if it is none."""
+    """Return a device's value as a finite number; Fault if it is not one."""
     if isinstance(value, str):
         text = value.strip()
         try:
@@ -195,7 +195,7 @@ def number(value: object, what: str | Reason) -> float:
 
 
 def json_object(text: bytes) -> dict[str, Any]:
-    """Return the JSON object a device sent; Fault if it is none."""
+    """Return the JSON object a device sent; Fault if it is not one."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -206,6 +206,6 @@ def json_object(text: bytes) -> dict[str, Any]:
 
 
 def shown(text: bytes | str) -> str:
-    """Return the start of what a device said, fit to be printed."""
+    """Return the start of a device's text, safe to print."""
     words = text if isinstance(text, str) else text.decode(errors="replace")
     return repr(words if len(words) <= 60 else words[:60] + "...")

@@ -56,7 +56,7 @@ class Driver:
 
 
 def parse(line: bytes) -> meter.Reading | None:
-    """Return the reading of one line without its end; None of an empty one; Fault."""
+    """Return the reading in one line without its end; None if the line is empty; Fault."""
     text = line.rstrip(b"\r")
     if not text:
         return None

@@ -140,7 +140,7 @@ async def follow(port: Port, met: Callable[[host.Hello], None] = lambda _: None)
                 if item.kind != "no_hello":
                     yield _fault(item)
                 elif loop.time() - asked_s >= _HELLO_EVERY_S:
-                    # It has begun anew: it is asked again who it is.
+                    # It restarted, so identify it again.
                     tracker.hello = None
             elif isinstance(item, host.Hello):
                 met(item)
@@ -165,10 +165,10 @@ def _fault(fault: host.MeterFault) -> meter.Fault:
 
 
 class Hwmon:
-    """The kernel's driver of a chip, whose shunt is set right before anything is believed.
+    """The kernel's driver of a chip. Its shunt is set before any reading counts.
 
     It assumes 10 milliohms when it starts, so it reads ten times too high on a board with
-    100. That is looked at each time: it starts anew when the chip is bound again.
+    100. The shunt is checked at each reading, because binding the chip again resets it.
     """
 
     def __init__(self, folder: Path, shunt_uohm: int) -> None:
@@ -200,7 +200,7 @@ class Hwmon:
         except PermissionError:
             uohm = self._shunt_uohm
             raise meter.Fault("refused", "meter.shunt", file=str(file), shunt_uohm=uohm) from None
-        # What the chip has measured is by the old one still.
+        # The chip's current measurement still uses the old shunt.
         raise meter.Fault("format", "meter.shunt_set")
 
 

@@ -23,7 +23,7 @@ _STATE: Final = re.compile(r"^\s*Power reading state is\s*:\s*(.*?)\s*$", re.M)
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(meter.PolledSettings):
-    """Which BMC, and who asks it."""
+    """A BMC's address, and our login there."""
 
     needs: ClassVar[Needs] = Needs(programs={"ipmitool": "ipmitool"})
     timeout_s: ClassVar[float] = 10.0
@@ -69,7 +69,7 @@ def command(settings: Settings, host: str) -> list[str]:
 
 
 def parse(text: str) -> meter.Reading:
-    """Return the reading in what ipmitool prints."""
+    """Return the reading in ipmitool's output."""
     state, powers = _STATE.findall(text), _POWER.findall(text)
     if len(powers) > 1:
         raise meter.Fault("doubled", "meter.two_readings")

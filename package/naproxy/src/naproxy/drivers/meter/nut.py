@@ -209,7 +209,7 @@ def _check_apparent(found: Mapping[str, str], name: str, power_w: float) -> None
         ("ups.power", _optional(found, "ups.power")),
         ("output.voltage * output.current", product),
     ):
-        # 0 is what drivers report that know none.
+        # Drivers report 0 if they do not know the value.
         if not apparent_va or apparent_va <= 0:
             continue
         least, most = (factor * apparent_va for factor in _FACTORS)
@@ -229,7 +229,7 @@ def _sum(found: Mapping[str, str], names: Sequence[str]) -> float:
 
 
 def _optional(found: Mapping[str, str], name: str) -> float | None:
-    """Return what a variable says that only confirms others; None if it is no number."""
+    """Return the value of a variable that only confirms others; None if not a number."""
     try:
         return meter.number(found[name], name)
     except (KeyError, meter.Fault):

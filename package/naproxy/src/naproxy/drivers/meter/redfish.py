@@ -29,7 +29,7 @@ _PART_PLACE: Final = re.compile(r"/(?:Processors|Memory|Storage|Fans|Drives|PCIe
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(meter.PolledSettings):
-    """Which BMC, who asks it and how it is known."""
+    """A BMC's address, our login there, and its pinned certificate."""
 
     timeout_s: ClassVar[float] = 10.0
 

@@ -1,9 +1,9 @@
-"""Shelly plugs and relays that meter, by HTTP in the local network.
+"""Shelly plugs and relays with a meter, over HTTP in the local network.
 
 Gen1: `/meter/N`, https://shelly-api-docs.shelly.cloud/gen1/#shelly-plug-plugs. Gen2 and
-later: `/rpc/Switch.GetStatus`, or `/rpc/PM1.GetStatus` of those without a relay; of the energy
-meters `/rpc/EM1.GetStatus` for one of several clamps, `/rpc/EM.GetStatus` for three phases. A
-password of theirs by https://shelly-api-docs.shelly.cloud/gen2/General/Authentication/.
+later: `/rpc/Switch.GetStatus`, or `/rpc/PM1.GetStatus` for those without a relay; for energy
+meters, `/rpc/EM1.GetStatus` for one of several clamps and `/rpc/EM.GetStatus` for three phases.
+Passwords: https://shelly-api-docs.shelly.cloud/gen2/General/Authentication/.
 """
 
 from __future__ import annotations

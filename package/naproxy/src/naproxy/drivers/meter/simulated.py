@@ -1,7 +1,7 @@
-"""No meter: a power by the server's state, or out of a file, to try things out.
+"""A simulated meter: power by the server's state, or from a file, for trials.
 
-By the state it is as much an estimate as `model` and shown as one. What writes the file is
-the meter: a simulation, or somebody's own script for a meter that we do not know.
+Power by the state is an estimate like that of `model`, and shown as one. With a file, the meter is
+the program that writes it: a simulation, or a user's script for an unsupported meter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE: Final = "what a file says"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(meter.PolledSettings):
-    """What it shows."""
+    """The source of its readings."""
 
     driver: str = option("simulated: invented figures, to try things out", "simulated")
     on_w: float = option("What it shows while the server is not asleep", 43.3, low=0, high=1000)

@@ -52,7 +52,7 @@ def _is_address(text: str) -> Reason | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(meter.PolledSettings):
-    """Which device, and what of it."""
+    """A device, and the values to read from it."""
 
     needs: ClassVar[Needs] = Needs(programs={"snmpget": "snmp"})
 
@@ -96,7 +96,7 @@ class Driver(meter.PolledDriver[Settings]):
     measures = meter.STRIP
 
     def __init__(self, settings: Settings, site: meter.Site) -> None:
-        """Ask for what the settings name."""
+        """Read the values that the settings name."""
         super().__init__(settings, site)
         self._objects = objects(settings)
         self.accuracy = f"about 2 to 5 %; steps of {self._objects.power_unit_w:g} W"

@@ -1,4 +1,4 @@
-"""Plugs with the Tasmota firmware, by HTTP: `Status 8`.
+"""Plugs with the Tasmota firmware, over HTTP: `Status 8`.
 
 https://tasmota.github.io/docs/Commands/ and .../JSON-Status-Responses/.
 """

@@ -13,7 +13,7 @@ from naproxy.server.seeing import Sign
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one probe saw, and its details; `status` as in `Observed`."""
+    """One probe's result, and its details; `status` as in `Observed`."""
 
     sign: Sign
     detail: Reason
@@ -45,8 +45,8 @@ class ReadyDriver(Protocol):
     """Probes the server, once a call."""
 
     async def probe(self, connected: Callable[[], None]) -> Observation:
-        """Return what was seen, in a new connection.
+        """Return the result of a probe over a new connection.
 
-        `connected` hears that the port took the connection, if more than that is asked for.
-        TimeoutError and OSError are left to the caller, who sets the time limit.
+        `connected` is called once the port accepts the connection, if the probe checks more.
+        TimeoutError and OSError are left to the caller, which sets the time limit.
         """

@@ -1,6 +1,7 @@
 """Ready when an HTTP request gets a status below 500. Redirects are not followed.
 
-By HTTPS where the box asks so: whose certificate that is, is for who carries requests to look at.
+Over HTTPS if the box connects so. This probe does not verify the certificate; haproxy does, for
+each request.
 """
 
 from __future__ import annotations

@@ -41,15 +41,15 @@ class SleepResult:
     answer: Answer
     reason: Reason
     past: Past | None = None
-    """Who came past the box, if that is the reason."""
+    """The visitors who bypassed the box, if they are the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What the server counted of the visits that did not come through the box."""
+    """The server's count of visits that bypassed the box."""
 
     run: str
-    """Of who counts: `visits` begin anew with another one."""
+    """Identifies the counter's run: `visits` restart from 0 with another one."""
     visits: int
     here: int
     """Visitors who are connected now."""
@@ -87,7 +87,7 @@ class SleepSettings:
 
     @property
     def login(self) -> str:
-        """Whom it logs in as on the server itself, by ssh; empty: it does not."""
+        """Its user on the server itself, over ssh; empty: it does not log in."""
         return ""
 
     @property

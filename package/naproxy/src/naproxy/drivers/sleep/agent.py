@@ -50,7 +50,7 @@ ANSWER_S: Final = 10.0
 _HTTP_PORT: Final = 80
 _LISTENS_AGAIN_S: Final = 600.0
 STATES: Final = {"ram": "mem", "disk": "disk", "off": "off"}
-"""What the agent calls the states of `sleep.state`."""
+"""The agent's names for the states of `sleep.state`."""
 
 
 def _is_key(text: str) -> Reason | None:
@@ -127,7 +127,7 @@ class Driver(SleepDriver[Settings]):
     async def _listen(self) -> None:
         """Ask for the ports; UnreadableError.
 
-        An agent that does not answer this is an older one, which is asked anew after a while.
+        An agent that does not answer this is an older version; it is asked again after a while.
         """
         if self.listening is None and time.monotonic() < self._listens_again_s:
             return
@@ -277,7 +277,7 @@ def _clock(ahead_s: int) -> Reason:
 
 @dataclass(frozen=True, kw_only=True)
 class Heard:
-    """What the agent answers, or why there is no answer."""
+    """The agent's answer, or the reason why there is none."""
 
     answer: Outcome | None = None
     problem: Reason | None = None
@@ -286,7 +286,7 @@ class Heard:
 
     @property
     def there(self) -> Reason | None:
-        """By what the server is known to run now."""
+        """The evidence that the server is running now."""
         return Reason("doctor.agent_answers") if self.answer else None
 
 

@@ -18,7 +18,7 @@ class Settings(own_command.CommandSettings, SleepSettings):
 
 
 class Driver(SleepDriver[Settings]):
-    """Runs it once for each try: exit status 0 is yes, another no, with what it prints."""
+    """Runs it once for each try: exit status 0 means yes; others mean no, with its output."""
 
     async def order(self) -> SleepResult:
         """Run it and return its answer."""

@@ -36,13 +36,13 @@ from naproxy.server.jobs import Job
 from naproxy.server.machine_io import Answer
 
 _UNREACHED: Final = ("timed out", "No route to host")
-"""What ssh says where nobody answers."""
+"""ssh's messages if no host answers."""
 _CONNECTION_ENDED: Final = 255
 _REFUSED: Final = 1
 _SCRIPT: Final = "naproxy-sleep"
 _CHECK: Final = "check"
 _WOULD_SLEEP: Final = "naproxy-would-sleep"
-"""What the script prints after a dry run that nothing refused."""
+"""The script's output after a successful dry run."""
 _REFUSES, _END = "naproxy-refuses", "naproxy-end"
 """Around the agent's reasons."""
 _WEB_PORTS: Final = (80, 443)
@@ -50,7 +50,7 @@ _PAST: Final = "server.around_now"
 _LAST_PORT: Final = 65535
 _LISTENS: Final = "listens"
 _AROUND: Final = re.compile(r"around ([1-9][0-9]{0,4}) ([1-9][0-9]{0,6})", re.ASCII)
-"""What the server's script says of visitors who are connected past the box: port, number."""
+"""The script's line on connections that bypass the box: port, number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class Driver(SleepDriver[Settings]):
         except WrongError as error:
             return SleepResult(Answer.FAILED, error.reason)
         text = said.output.decode(errors="replace")
-        # What the server prints at each login comes before.
+        # The server's login messages come before it.
         text = text[max(0, f"\n{text}".find(f"\n{jobs.FIRST_LINE}\n")) :]
         if not text.startswith(jobs.FIRST_LINE):
             return self._answer(openssh.session(said, log))
@@ -175,7 +175,7 @@ def _reasons(session: Session) -> list[str]:
 
 
 def _judged(lines: list[str], port: int) -> list[Reason]:
-    """Return the agent's reasons; who is connected to the web server came past the box."""
+    """Return the agent's reasons; connections to the web server bypassed the box."""
     found = []
     for each in map(busy.reason, lines):
         if each.code == "sleep.busy_port" and each.params["port"] in (*_WEB_PORTS, port):
@@ -201,7 +201,7 @@ def _told(session: Session) -> str:
 
 
 def _around(said: str) -> Past | None:
-    """Return who is connected past the box, if that is what the script says, and nothing else."""
+    """Return the connections that bypass the box, if the script names no other reason."""
     if not (match := _AROUND.fullmatch(said)):
         return None
     past = Past(*map(int, match.groups()))
@@ -213,7 +213,7 @@ def _around(said: str) -> Past | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Login:
-    """What came of a login that ran nothing."""
+    """The result of a login without a command."""
 
     key_problem: Reason | None = None
     session: Session | None = None
@@ -222,7 +222,7 @@ class Login:
 
     @property
     def there(self) -> Reason | None:
-        """By what the server is known to run now."""
+        """The evidence that the server is running now."""
         let_in = self.session is not None and self.session.let_in
         return Reason("doctor.lets_in") if let_in else None
 

@@ -1,4 +1,4 @@
-"""Waking a virtual machine, by `virsh` on its host, from whatever state it is in."""
+"""Waking a virtual machine from any state, by `virsh` on its host."""
 
 from __future__ import annotations
 

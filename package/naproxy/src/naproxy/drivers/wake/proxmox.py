@@ -1,4 +1,4 @@
-"""Waking a virtual machine or a container of Proxmox VE, from whatever state it is in."""
+"""Waking a virtual machine or a container of Proxmox VE from any state."""
 
 from __future__ import annotations
 

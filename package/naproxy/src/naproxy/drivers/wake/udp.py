@@ -1,4 +1,4 @@
-"""Magic packets by UDP: to another subnet's broadcast address too, and with a password.
+"""Magic packets over UDP: to another subnet's broadcast address too, and with a password.
 
 The packet is that of AMD's white paper 20213, "Magic Packet Technology": six bytes of ones,
 sixteen times the card's address, and the SecureOn password of 4 or 6 bytes if it has one.
