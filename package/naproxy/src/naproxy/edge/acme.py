@@ -1,6 +1,4 @@
-"""What Naproxy knows of uacme, which has certificates issued (RFC 8555): its arguments, its
-words. And when it is run: pure.
-"""
+"""The arguments and messages of uacme, an ACME client (RFC 8555), and when to run it. Pure."""
 
 from __future__ import annotations
 
@@ -53,9 +51,9 @@ _SAID: Final = {
     re.compile(r"(no challenge completed)"): "https.acme_no_challenge",
     re.compile(r"(failed to fetch directory)"): "https.acme_no_directory",
 }
-"""What it says when no issuer says why, by what it means; the first counts."""
+"""uacme's messages without an issuer's reason, by meaning; the first match counts."""
 _SEEN_BY: Final = frozenset({"unauthorized", "connection", "dns", "incorrectResponse", "tls"})
-"""What an issuer says who did not see that a name is ours."""
+"""Error types of an issuer that could not validate a name."""
 _CODES: Final = {
     "caa": "https.acme_caa",
     "externalAccountRequired": "https.acme_eab",
@@ -67,11 +65,11 @@ KNOWN_ALREADY: Final = "Account already exists"
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Who issues."""
+    """A certificate issuer."""
 
     url: str
     folder: str
-    """What the folder of the account with it is called."""
+    """The name of the folder with the account there."""
 
     @property
     def known(self) -> bool:
@@ -80,7 +78,7 @@ class Issuer:
 
 
 def issuer(https: Https, *, trial: bool = False) -> Issuer:
-    """Return who issues; for a trial it is whom that costs nothing, if we know of one."""
+    """Return the issuer; for a trial, the staging server if Let's Encrypt is the issuer."""
     name = https.acme_directory
     if trial and name in _URLS:
         name = STAGING
@@ -101,7 +99,7 @@ def names_for(certificate: Certificate, config: Config) -> tuple[str, ...]:
 
 
 def register(at: Issuer, folder: str, https: Https) -> list[str]:
-    """Return how an account is made; who runs it has made sure that the terms are agreed to."""
+    """Return the command for a new account; the caller makes sure that the terms are accepted."""
     argv = [PROGRAM, "-c", folder, "-a", at.url, "-t", "EC", "-y"]
     # Somebody else's issuer must not get to know the account with this one.
     if https.acme_eab_id and not (at.known and at.folder != https.acme_directory):
@@ -116,13 +114,13 @@ def rewrite(at: Issuer, folder: str, https: Https) -> list[str]:
 
 
 def issue(at: Issuer, folder: str, hook: str, request: str) -> list[str]:
-    """Return how a certificate is issued for a request, made by whoever has the key."""
+    """Return the command that has a certificate issued for a request (CSR)."""
     return [PROGRAM, "-c", folder, "-a", at.url, "-n", "-h", hook, "issue", request]
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there is no certificate, and what is to be done about it."""
+    """The reason why there is no certificate, and the remedy."""
 
     reason: Reason
     again: bool = False
@@ -163,7 +161,7 @@ def _by_issuer(kind: str, said: str, challenge: str, t_s: float, life_s: float) 
 
 
 def version(said: str) -> tuple[int, ...]:
-    """Return which uacme it is, by what it says of itself; empty if that cannot be read."""
+    """Return uacme's version from its output; empty if it cannot be parsed."""
     found = re.search(r"version (\d+(?:\.\d+)*)", said)
     return tuple(map(int, found[1].split("."))) if found else ()
 
@@ -191,7 +189,7 @@ def _until(said: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What became of tries to renew a certificate."""
+    """The results of tries to renew a certificate."""
 
     failures: int = 0
     """In a row."""
@@ -208,7 +206,7 @@ class Life:
     not_before_s: float
     not_after_s: float
     seed: str
-    """What is another for each certificate and box."""
+    """A value that differs for each certificate and box."""
 
     @property
     def length_s(self) -> float:

@@ -34,7 +34,7 @@ _ANSWER_S: Final = 2.0
 _MOST_BYTES: Final = 1 << 16
 
 Info = Mapping[str, str]
-"""What haproxy says of itself: `show info`."""
+"""haproxy's answer to `show info`."""
 
 
 class Haproxy:
@@ -97,7 +97,7 @@ class Generations:
 
     @property
     def current(self) -> str:
-        """Return the digest of what is in force, empty if nothing is."""
+        """Return the digest of the configuration in force; empty if there is none."""
         try:
             return (self._folder / _CURRENT).readlink().name.removeprefix(_GENERATION)
         except OSError:
@@ -111,7 +111,7 @@ class Generations:
             return None
 
     async def apply(self, files: Mapping[str, bytes]) -> Reason | None:
-        """Have haproxy live by these; return why it goes on with what it had. OSError."""
+        """Load these into haproxy; return the reason if it keeps its old configuration. OSError."""
         digest, before = digest_of(files), self.current
         if digest != before:
             made = await asyncio.to_thread(self._write, digest, files)
@@ -133,10 +133,10 @@ class Generations:
             info = await self._haproxy.info()
             if info and info.get("description") == digest:
                 return None
-            # One that takes a configuration writes its file anew, which is empty for a moment.
+            # On a reload haproxy rewrites its file, which is empty for a moment.
             gone = 0 if self._haproxy.master() else gone + 1
             if gone == 2:
-                return None  # whoever starts it later starts it with this
+                return None  # a later start uses this configuration
             if not told and _listens(info):
                 self._haproxy.tell(signal.SIGUSR2)
                 told = True

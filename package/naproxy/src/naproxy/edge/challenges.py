@@ -1,4 +1,4 @@
-"""What the box answers who asks whether a name is its own (HTTP-01: RFC 8555, 8.3)."""
+"""The box's answers to an issuer that validates a name (HTTP-01: RFC 8555, 8.3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST: Final = 8
 FORGOTTEN_S: Final = 600.0
 
 Write = Callable[[Mapping[str, str]], None]
-"""Shows Varnish all answers, by their tokens; ValueError for what is none."""
+"""Shows Varnish all answers, by their tokens; ValueError for an invalid one."""
 
 
 class Challenges:

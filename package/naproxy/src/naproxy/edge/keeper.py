@@ -54,7 +54,7 @@ _VISITED: Final = "https.visited"
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What became of a certificate that is kept: what it is, or why it cannot be used."""
+    """A stored certificate: its contents, or the reason why it cannot be used."""
 
     digest: str
     pair: Pair | None
@@ -77,8 +77,8 @@ class Keeper:
     ) -> None:
         """Change nothing yet.
 
-        `awake` says whether a server is; `show` shows Varnish what to answer an issuer of
-        certificates; `served` hears that other names are served.
+        `awake` tells whether a server is awake. `show` passes the answers for a certificate
+        issuer to Varnish. `served` is called when the served names change.
         """
         ipv6 = Path("/proc/net/if_inet6").exists()
         self._here = Here(Path(here.run_dir), here.edge_user, ipv6, here.group)
@@ -116,7 +116,7 @@ class Keeper:
         self._changed.set()
 
     def begin(self) -> None:
-        """Begin to work; what a kill left of a reading has a key in it."""
+        """Start work; delete files of an interrupted reading, since they may have a key."""
         for left in self._here.run_dir.glob(f"{READING}*"):
             shutil.rmtree(left, ignore_errors=True)
         self._work = asyncio.get_running_loop().create_task(self._run())
@@ -132,7 +132,7 @@ class Keeper:
             try:
                 await self.once()
                 self.renew_due()
-            except Exception:  # whatever failed must not be the last
+            except Exception:  # no error may end this loop
                 _LOG.exception("https: a fault in Naproxy")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
@@ -160,9 +160,9 @@ class Keeper:
         self._watch()
 
     def _note_visits(self, config: Config | None) -> None:
-        """Note that somebody has come by HTTPS: haproxy forgets it with each change.
+        """Note the first visitor over HTTPS: haproxy's counters restart with each change.
 
-        Its count of handshakes has those with servers, too; the keys of its front are visitors'.
+        Its count of handshakes includes those with servers; its frontend keys count visitors only.
         """
         if self._visited is None:
             self._visited = self._memory.saved(_VISITED).get("yes") is True
@@ -173,7 +173,7 @@ class Keeper:
             self._memory.save(_VISITED, {"yes": visited})
 
     def _serve(self, config: Config | None) -> None:
-        """Note what visitors get by HTTPS now: whoever is not sure of it says nothing."""
+        """Note the names that visitors get over HTTPS now; note nothing if unsure."""
         served: frozenset[str] = frozenset()
         if config and serves(config) and self._info and not self._problem:
             good = [pair.certificate for pair in self._pairs(config).values()]
@@ -218,7 +218,7 @@ class Keeper:
         return None
 
     async def _follow(self, config: Config | None) -> None:
-        """Mend what a signal that was not heard, or an end of ours, has left."""
+        """Repair the state after a missed signal or a restart of this process."""
         if config and not wanted(config):
             if self._generations.current or self._haproxy.master():
                 self._generations.stop()
@@ -239,7 +239,7 @@ class Keeper:
                 shutil.chown(jail, "root" if os.geteuid() == 0 else None, self._here.user)
 
     async def _own(self) -> bytes:
-        """Return the box's own certificate, made anew where it ends soon."""
+        """Return the box's own certificate, replaced if it expires soon."""
         file = own_file(self._folder)
         with contextlib.suppress(OSError, CertificateError):
             pem = file.read_bytes()
@@ -373,7 +373,7 @@ class Keeper:
             return True
 
     async def renew(self, name: str) -> dict[str, Any]:
-        """Have one issued anew; CertificateError."""
+        """Renew one; CertificateError."""
         config, own = self._config, self._configured(name)
         if not config or not own:
             raise CertificateError("https.unknown", name=name[:40])
@@ -394,7 +394,7 @@ class Keeper:
             self._changed.set()
 
     def needed_by(self, name: str) -> list[str]:
-        """Return servers whose visitors must come by HTTPS, and would see a warning without it."""
+        """Return the servers whose visitors must use HTTPS, and would see a warning without it."""
         found = []
         for server in self._servers(served=True):
             if not (server.https.redirect or server.https.hsts_s):
@@ -446,7 +446,7 @@ class Keeper:
         known, own = self._known[name], self._configured(name)
         told: dict[str, Any] = {"id": name, "source": own.source if own else None}
         problem = known.problem or (None if own else Reason("https.not_configured"))
-        # Of what was sent and cannot be read nobody knows the names.
+        # Uploads that fail to parse have no known names.
         told["asked"] = None if known.pair or known.digest else self._asked(own)
         told["next_try_s"] = None
         if self._config and own and own.source != "upload":

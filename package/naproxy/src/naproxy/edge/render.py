@@ -1,7 +1,7 @@
-"""What haproxy is told: the only place that knows its language. Pure.
+"""haproxy's configuration: the only module that knows its language. Pure.
 
-haproxy ends TLS. HTTP/1.1 goes on to Varnish byte by byte, so that Varnish is the only one who
-reads it; HTTP/2 becomes HTTP/1.1, each stream a request. Varnish hears by PROXY v2 who it is.
+haproxy ends TLS. HTTP/1.1 goes on to Varnish byte by byte, so that only Varnish parses it;
+HTTP/2 becomes HTTP/1.1, each stream a request. PROXY v2 tells Varnish the client's address.
 
 It also begins TLS, to the servers that want it: then Varnish speaks to a socket of haproxy's, which
 has one connection to the server for each of Varnish's, as long as Varnish keeps it.
@@ -199,10 +199,10 @@ class Here:
     run_dir: Path
     """Of Naproxy; `edge/jail/varnish.sock` in it is Varnish's."""
     user: str = "naproxy-edge"
-    """Whose user and group the workers are; the master is root's, and reads the keys."""
+    """The workers' user and group; the master runs as root and reads the keys."""
     ipv6: bool = True
     varnish_group: str = "varnish"
-    """Who may ask servers by HTTPS."""
+    """The group of processes that may connect to servers over HTTPS."""
 
     @property
     def jail(self) -> Path:
@@ -225,7 +225,7 @@ class Here:
 
 
 def wanted(config: Config) -> bool:
-    """Return whether anybody is served by HTTPS, passed on, or asked by it."""
+    """Return whether any server is served over HTTPS, passed through, or reached over HTTPS."""
     return (
         serves(config) or bool(passed(config)) or any(server.by_https for server in config.server)
     )
@@ -250,8 +250,8 @@ def render(
 ) -> dict[str, bytes]:
     """Return the files of a folder that haproxy can start from.
 
-    `own` is the box's certificate for visitors who ask for a name that no other is for. A server
-    that is asked by HTTPS and is not in `ways` gets no requests.
+    `own` is the box's certificate for names without another certificate. A server that is reached
+    over HTTPS and is not in `ways` gets no requests.
     """
     # Of two that are for the same name, the first in the list is shown.
     longest = sorted(pairs, key=lambda name: (-pairs[name].certificate.not_after_s, name))
@@ -386,7 +386,7 @@ def _check(server: Server, way: Way) -> str:
     verify = f"verify required ca-file {file}"
     if check == "pin":
         return f"{verify} sni {asked}" if name else verify
-    # Whoever asks by an address, or by no name, is served under the first.
+    # Requests by address, or without a name, get the first one.
     first = next(iter(server.web_names), server.address)
     return f"{verify} sni {asked} verifyhost {_word(first)}"
 

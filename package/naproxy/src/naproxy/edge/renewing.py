@@ -35,7 +35,7 @@ _KEY: Final = ("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
 
 
 class Memory(Protocol):
-    """What is kept over restarts."""
+    """The state that survives restarts."""
 
     def save(self, key: str, value: Any) -> None:
         """Keep a JSON value."""
@@ -45,7 +45,7 @@ class Memory(Protocol):
 
 
 class Keep(Protocol):
-    """Who keeps certificates."""
+    """The keeper of the certificates."""
 
     async def judge(self, name: str, sent: Sent) -> Pair:
         """Return what can be used; CertificateError."""
@@ -64,12 +64,12 @@ class RefusedError(CertificateError):
 
 @dataclass(slots=True)
 class _State:
-    """What is known of a certificate's renewal."""
+    """The state of a certificate's renewal."""
 
     tried: Tried = field(default_factory=Tried)
     problem: Reason | None = None
     of: dict[str, Any] | None = None
-    """What was asked for when it came last."""
+    """The settings at the last renewal."""
     came_s: float = 0.0
     life_s: float = 0.0
     """How long the last one is good; 0: not known."""
@@ -97,7 +97,7 @@ def _state(saved: Mapping[str, Any]) -> _State:
 
 
 class Renewing:
-    """Renews what is due, and what somebody asks for."""
+    """Renews certificates when they are due, and on request."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Renewing:
         self._states: dict[str, _State] | None = None
         self._work: asyncio.Task[None] | None = None
         self._working: Any = None
-        """What that is for."""
+        """The certificate that is being renewed."""
         self._busy = asyncio.Lock()
 
     def stop(self) -> None:
@@ -187,9 +187,9 @@ class Renewing:
     async def renew(
         self, certificate: Certificate, config: Config, *, by_hand: bool = False
     ) -> None:
-        """Have it issued anew and use it; CertificateError.
+        """Renew it and use it; CertificateError.
 
-        By hand: if that is under way by itself, its outcome will do.
+        By hand: if a scheduled renewal is running, wait for its result.
         """
         self._check(certificate, config)
         asked = certificate.id, _wanted(certificate, config)
@@ -204,7 +204,7 @@ class Renewing:
                 raise CertificateError("https.acme_fresh")
             if state.problem and self._now() < state.tried.until_s:
                 raise CertificateError(state.problem.code, **state.problem.params)
-            # Counted before it is begun: whatever ends us must not make us ask without end.
+            # Counted before the start, so that a crash cannot cause endless requests.
             state.tried = Tried(state.tried.failures + 1, self._now(), state.tried.until_s)
             self._save(config)
             try:
@@ -226,13 +226,13 @@ class Renewing:
                 _LOG.info("certificate %s: a new one for %s is in use", certificate.id, names)
 
     async def trial(self, certificate: Certificate, config: Config) -> Pair:
-        """Have it issued where that costs nothing, and use it for nothing; CertificateError."""
+        """Test issuance, by Let's Encrypt's staging server if possible; CertificateError."""
         self._check(certificate, config)
         async with self._busy:
             return await self._judged(certificate, config, trial=True)
 
     def _is_fresh(self, certificate: Certificate, config: Config) -> bool:
-        """Would another use up what Let's Encrypt gives: five of the same in a week?"""
+        """Would another use up Let's Encrypt's limit of five of the same in a week?"""
         state = self._of(certificate.id)
         costs = certificate.source == "acme" and config.https.acme_directory == "letsencrypt"
         is_good = state.of == _wanted(certificate, config)
@@ -331,7 +331,7 @@ class _Run:
             return Sent(_start(request.with_name("request-cert.pem")), _start(key))
 
     async def _request(self, key: Path, request: Path) -> None:
-        """Make a key, and what asks for a certificate for it. A key is used once."""
+        """Make a key and a certificate request (CSR) for it. A key is used once."""
         names = acme.names_for(self._certificate, self._config)
         settings = request.with_name("settings")
         settings.write_text(_SETTINGS)
@@ -346,7 +346,7 @@ class _Run:
             raise CertificateError("https.openssl", why=done.why)
 
     async def _account(self) -> None:
-        """Have an account with who issues; it is told of another address of the office's."""
+        """Make sure of an account with the issuer, and update the office's address there."""
         email = self._folder / "email"
         if not account_file(self._folder).exists():
             await self._register()

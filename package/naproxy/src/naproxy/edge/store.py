@@ -94,7 +94,7 @@ def put_account(edge_dir: Path, issuer: str, key: bytes) -> None:
 
 
 def secrets(edge_dir: Path) -> list[str]:
-    """Return the lines of all that is kept: what must not be in anything given away."""
+    """Return all stored lines, which no export may contain."""
     found: set[str] = set()
     kept = ((edge_dir / _KEYS).glob("*.pem"), (edge_dir / _ACME).glob("*/private/*.pem"))
     for path in (own_file(edge_dir), *(path for each in kept for path in sorted(each))):

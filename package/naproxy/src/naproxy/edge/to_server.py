@@ -1,7 +1,7 @@
-"""Servers that are asked by HTTPS: by what haproxy knows them, and what they show.
+"""Servers reached over HTTPS: haproxy's rules for their certificates, and the ones they present.
 
-haproxy refuses a server that shows another certificate, and does not say why. So it is looked at
-here too, by the same rules: only to say in words what is wrong, and to learn a pinned one.
+haproxy rejects a server with another certificate and gives no reason. So this module checks it by
+the same rules, only to report the reason and to learn a certificate to pin.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _WRONG: Final = {
     10: Reason("https.shown_expired"),
     **dict.fromkeys((2, 18, 19, 20, 21), Reason("https.shown_issuer")),
 }
-"""By OpenSSL's number of what is wrong with a certificate (x509_vfy.h)."""
+"""By OpenSSL's error number for a certificate (x509_vfy.h)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """By what haproxy knows a server: these authorities; None: those of the system."""
+    """The authorities haproxy trusts for a server; None: those of the system."""
 
     authorities: bytes | None = None
 
 
 class ToServers:
-    """The ways to those servers, and what is wrong with what they show."""
+    """The ways to those servers, and the errors in their certificates."""
 
     def __init__(
         self, folder: Path, awake: Callable[[str], bool], now: Callable[[], float]
@@ -59,7 +59,7 @@ class ToServers:
         self._ways: dict[str, Way | Reason] = {}
 
     def ways(self, config: Config) -> Mapping[str, Way]:
-        """Return the ways that are to be had; who has none is not asked by anybody."""
+        """Return the usable ways; a server without one gets no requests."""
         wanted = [server for server in config.server if server.by_https]
         self._ways = {server.id: self._way(server) for server in wanted}
         return {name: way for name, way in self._ways.items() if isinstance(way, Way)}
@@ -127,7 +127,7 @@ def authorities_of(server: Server) -> bytes | None:
     except OSError as error:
         raise WrongError("https.ca_file", file=name, why=why(error)) from None
     try:
-        # What haproxy could not read would cost the visitors' HTTPS too.
+        # A file that haproxy cannot parse would break the visitors' HTTPS too.
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=_text(pem))
     except ssl.SSLError as error:
         what = words((error.reason or str(error)).encode())
@@ -142,7 +142,7 @@ def _text(pem: bytes) -> str:
 
 
 async def look(server: Server) -> tuple[Reason | None, bytes]:
-    """Shake hands with it; return what is wrong with what it shows, and its certificate (DER)."""
+    """Do a TLS handshake; return the certificate's error and the certificate (DER)."""
     web = target_of(server, "").web
     names = server.web_names[:MOST_NAMES] or ("",)
     try:
@@ -183,7 +183,7 @@ async def _judged(server: Server, web: Web, certificate: bytes) -> Reason | None
 def _checking(
     authorities: bytes | None, check: str, certificate: bytes, name: str
 ) -> ssl.SSLContext:
-    """Return what checks a certificate as haproxy does; of `name`, what haproxy cannot."""
+    """Return a context that verifies as haproxy does, and also checks `name`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = bool(name)
     if check == "ca" and authorities is None:

@@ -1,6 +1,6 @@
-"""Certificates and keys that somebody sends: read by the `openssl` program, and judged.
+"""Uploaded certificates and keys: parsed by the `openssl` program, and checked.
 
-What arrives may be hostile. Python only splits PEM; whatever understands ASN.1 runs in a child with
+What arrives may be hostile. Python only splits PEM; ASN.1 is parsed in a child process with
 little memory and little time.
 """
 
@@ -23,7 +23,7 @@ from naproxy.core.reason import Reason, WrongError
 
 MOST_BYTES: Final = 1 << 18
 READING: Final = "x509-"
-"""What the folder of a reading is called, before what makes it another each time."""
+"""The prefix of a reading's temporary folder."""
 _MOST_CERTIFICATES: Final = 16
 _AUTHORITIES: Final = Path("/etc/ssl/certs")
 _TIMEOUT_S: Final = 5.0
@@ -56,7 +56,7 @@ _STRANGE: Final = (
     (b"ssh-", "public key of ssh"),
     (b"-----BEGIN PUBLIC KEY-----", "public key"),
 )
-"""What people send by mistake, by its beginning."""
+"""Files that people upload by mistake, by their first bytes."""
 _HASH: Final = re.compile(r"^[0-9a-f]{8}$", re.MULTILINE)
 _LEAST_BITS: Final = 2048
 _MOST_BITS: Final = 8192
@@ -64,7 +64,7 @@ _SHORT_S: Final = 7 * 86400.0
 """Let's Encrypt's last for 160 hours."""
 _OWN_DAYS: Final = 3650
 _OWN_NAME: Final = "naproxy.invalid"
-"""Nobody can ask for it (RFC 6761): who sees it asked for a name without a certificate."""
+"""A reserved name (RFC 6761): clients see it if their name has no certificate."""
 _CURVES: Final = {"prime256v1": 256, "secp384r1": 384}
 
 
@@ -74,7 +74,7 @@ class CertificateError(WrongError):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What somebody sends: PKCS #12, or PEM, DER, base64 of DER or PKCS #7, also in UTF-16.
+    """An upload: PKCS #12, or PEM, DER, base64 of DER or PKCS #7, also in UTF-16.
 
     The key may be in `pem` too.
     """
@@ -87,7 +87,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What is known of one, with the chain that belongs to it."""
+    """The facts about one, with its chain."""
 
     names: tuple[str, ...]
     """As `ascii_site` has them."""
@@ -175,7 +175,7 @@ class Openssl:
 
 
 async def read(sent: Sent, openssl: Openssl) -> Pair:
-    """Return what was sent if it can be used, whatever its dates; CertificateError."""
+    """Return an upload if it is usable; its dates are not checked. CertificateError."""
     if len(sent.pem) + len(sent.key) + len(sent.pkcs12) > MOST_BYTES:
         raise CertificateError("https.too_large", kb=MOST_BYTES >> 10)
     with tempfile.TemporaryDirectory(prefix=READING, dir=openssl.folder) as folder:
@@ -280,7 +280,7 @@ class _Reading:
         return done.output
 
     async def _unpacked(self, pkcs12: bytes) -> bytes:
-        """Return PKCS #12 as PEM; what is old needs the old ciphers."""
+        """Return PKCS #12 as PEM; old files need the old ciphers."""
         argv = ("pkcs12", "-in", self._file(pkcs12), "-passin", self._passin, "-noenc")
         done = await self._openssl.run(*argv)
         if done.code and b"unsupported" in done.complaint:
@@ -356,7 +356,7 @@ class _Reading:
         said = _extensions(done.output.decode(errors="replace"))
         use = said.get("X509v3 Extended Key Usage", "")
         for_servers = not use or "Web Server Auth" in use or "Any Extended Key Usage" in use
-        # What signs itself is often a CA as well, by openssl's own settings.
+        # Self-signed certificates are often CAs as well, by openssl's defaults.
         is_ca = "CA:TRUE" in said.get("X509v3 Basic Constraints", "") and not leaf.by_itself
         if is_ca or not for_servers:
             raise CertificateError("https.not_for_servers")
@@ -370,7 +370,7 @@ class _Reading:
         return tuple(dict.fromkeys(good))
 
     async def _chain(self, leaf: _Read, others: list[_Read]) -> list[_Read]:
-        """Return a certificate with its issuers in turn; what does not belong to it stays away."""
+        """Return a certificate followed by its issuers; unrelated certificates are left out."""
         chain = [leaf]
         while not chain[-1].by_itself:
             issuers = [each for each in others if each.subject_hash == chain[-1].issuer_hash]
