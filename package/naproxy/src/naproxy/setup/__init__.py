@@ -1,4 +1,4 @@
 """The first run: finding the server, letting the box in, finding a meter.
 
-Everything here looks and suggests; what is decided is written by `PATCH /v1/config`.
+Everything here only reads and suggests; decisions are written by `PATCH /v1/config`.
 """

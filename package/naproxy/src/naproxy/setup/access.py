@@ -41,7 +41,7 @@ def login(server: Server) -> tuple[str, SshSettings]:
 def _own(file: str, folder: Path) -> Path:
     """Return a file that a request may have written; JobError for any but the box's own keys.
 
-    What writes is root: in another file a line could let somebody in.
+    The writer is root: a line in another file could give an attacker access.
     """
     path = Path(file)
     if not any(inside(path, each) for each in (folder, Path(DEFAULT_FILE).parent)):

@@ -1,8 +1,8 @@
 """Bringing the agent to a server: its program, and the key that it shares with the box.
 
-Whoever sets up the box is shown a text to paste on the server. With a code in it, that is good
-once and for a quarter of an hour, the server fetches a new key from the box by HTTPS, whose
-certificate the text pins (docs/agent.md). Or the box shows a new key, once. It never shows one
+The administrator gets a text to paste on the server. It has a code, valid once and for a quarter of
+an hour, with which the server fetches a new key from the box over HTTPS; the text pins the box's
+certificate (docs/agent.md). Or the box shows a new key, once. It never shows one
 that is in use.
 """
 

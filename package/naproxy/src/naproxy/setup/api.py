@@ -1,8 +1,8 @@
 """The control API's part for the first run: /v1/setup, /v1/scan, /v1/look, /v1/meter-search,
 /v1/pico, /v1/typical-servers, and /v1/servers/ID/key, host-key, doctor, site, facts-script.
 
-What takes a while is a job: POST begins it (202), GET tells how far it is and what came of
-it, DELETE calls it off. A job that runs, or began a moment ago, is not begun again (429).
+Long work is a job: POST starts it (202), GET returns its progress and result, DELETE cancels it. A
+job that is running, or started a moment ago, is not started again (429).
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Setup:
         servers = [server.id for server in self._config().server]
         server = saved.get("server")
         return {
-            # Who wrote the configuration by hand needs no guide; without a server all do.
+            # A configuration written by hand needs no guide, unless it has no server.
             "done": bool(saved.get("done", True)) and bool(servers),
             "step": saved.get("step") if saved.get("step") in STEPS else STEPS[0],
             "server": server if server in servers else next(iter(servers), None),
@@ -138,7 +138,7 @@ class Setup:
         self._journal.save(_KEY, {**self.state(), **state})
         return self.state()
 
-    # Jobs: what is to be done, and how long it must not be done again
+    # Jobs: the work, and the time before it may be repeated
 
     def _scan(self) -> tuple[Work, float]:
         return partial(scan.scan, self._wire, places.interface_to_all(self._config())), SCAN_PAUSE_S
@@ -237,7 +237,7 @@ class Setup:
         try:
             said = json.loads(done.output)
         except ValueError:
-            # Killed, for what it read took too long, or ended by itself.
+            # Killed because it took too long to parse its input, or ended by itself.
             raise JobError("setup.site_late") from None
         if said["problem"]:
             raise JobError(said["problem"]["code"], **said["problem"]["params"])
@@ -245,7 +245,7 @@ class Setup:
         return found
 
     def _hear(self, name: str, listens: str | None, answers: str | None) -> None:
-        """Tell of the ports; what cannot be read is said by the doctor."""
+        """Report the ports; the doctor reports the ones that cannot be read."""
         with contextlib.suppress(UnreadableError, ApiError):
             told = None if listens is None else parse_ports(listens)
             met = None if answers is None else parse_ports(answers).listeners

@@ -1,4 +1,4 @@
-"""Calibrating our meter: its settings out of what it read without a load, or with a known one.
+"""Calibrating our meter: its settings from readings without a load, or with a known one.
 
 Pure. docs/meter.md has the settings; SBOS448 (INA219) the steps of 10 uV.
 """
@@ -21,7 +21,7 @@ GAIN_S: Final = 10.0
 _MOST_ZERO: Final = 100
 """Steps of the shunt that may be the chip's own error: 1 mV. More is a current."""
 _LEAST_GAIN: Final = 100
-"""With fewer steps a reading is coarser than one percent, and so is what follows from it."""
+"""With fewer steps a reading is coarser than one percent, and so is the result."""
 _STEADY: Final = 0.02
 _SHUNT_UOHM: Final = (100, 10_000_000)
 _CLIPPED: Final = host.FLAG_NAMES[CLIPPED]

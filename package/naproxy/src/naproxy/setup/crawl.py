@@ -1,7 +1,7 @@
-"""Looking at some pages of a server's website, as a polite stranger: bounded in every way.
+"""Reading some pages of a server's website, politely and with limits.
 
-Only the server itself is asked, whatever its pages link to; only by GET; no forms, nothing that
-its robots.txt keeps from robots; a few addresses, bytes and seconds.
+Requests go only to the server itself, whatever its pages link to, and only as GET. Forms and paths
+that its robots.txt disallows are left out. Addresses, bytes and seconds are limited.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _WHOLE_ADDRESS: Final = re.compile(
 
 
 def _rules(answer: Answer | None) -> str:
-    """Return the rules in it; of a server that has none, or cannot say, what holds instead."""
+    """Return the rules in it, or the default rules if it is missing or unreadable."""
     if answer is None or answer.status >= 500:
         return _NOTHING
     if answer.status >= 300:
@@ -75,7 +75,7 @@ def _group(line: re.Match[str]) -> str:
 
 
 class Robots:
-    """What robots.txt lets us ask for (RFC 9309)."""
+    """The paths that robots.txt allows (RFC 9309)."""
 
     def __init__(self, answer: Answer | None) -> None:
         """Read it."""
@@ -158,7 +158,7 @@ class Browser:
         )
 
     async def get(self, path: str) -> Answer | None:
-        """Ask for a path; of what is no page or text little is read."""
+        """Request a path; read only a little if it is not a page or text."""
         request = f"GET {path} HTTP/1.1\r\n{self._head}".encode("ascii")
         with contextlib.suppress(OSError, EOFError, asyncio.LimitOverrunError, ValueError):
             async with asyncio.timeout(_STEP_S):

@@ -28,7 +28,7 @@ class Network:
 
     @property
     def swept(self) -> ipaddress.IPv4Network:
-        """What of it is looked through: around the box's own address if it is large."""
+        """The part to scan: around the box's own address if the network is large."""
         if self.whole.prefixlen >= LEAST_PREFIX:
             return self.whole
         return ipaddress.IPv4Network(f"{self.own}/{LEAST_PREFIX}", strict=False)
@@ -41,9 +41,9 @@ class Network:
 
 
 def networks(said: Sequence[Mapping[str, Any]], first: str) -> list[Network]:
-    """Return the networks in what `ip -j addr` said, that of the interface `first` first.
+    """Return the networks in the output of `ip -j addr`, that of the interface `first` first.
 
-    Loopback and links between two are none; nor is a network on the internet, where the
+    Loopback and point-to-point links are left out; so are public networks, where the
     neighbours are strangers.
     """
     found = []
@@ -71,7 +71,7 @@ def _network(interface: str, said: Mapping[str, Any]) -> Network | None:
 
 
 def neighbours(said: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Return {address: (Ethernet address, interface)} of what `ip -j neigh` said."""
+    """Return {address: (Ethernet address, interface)} from the output of `ip -j neigh`."""
     found = {}
     for each in said:
         states = {str(state) for state in each.get("state", ())}

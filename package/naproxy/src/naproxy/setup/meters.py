@@ -1,7 +1,7 @@
 """Looking for meters: serial ports that name one, chips of this machine, plugs of the last scan.
 
-Only what says of itself that it is a meter is opened; a serial port may be anything, also a
-modem. Found is what gave a reading.
+Only devices that identify themselves as a meter are opened; a serial port may be anything, even a
+modem. A meter counts as found once it gives a reading.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What may be a meter: how it would be configured, and how a person knows it."""
+    """A possible meter: its configuration, and a label for people."""
 
     driver: str
     name: str
@@ -138,7 +138,7 @@ async def search(
     progress: Progress,
     read: Callable[[Candidate], Any] = reading,
 ) -> dict[str, Any]:
-    """Return the meters that gave a reading, and what seems to be one but did not."""
+    """Return the meters that gave a reading, and the possible ones that did not."""
     progress.part = "meters"
     candidates = [*wired(taken), *await plugs(hosts, taken)]
     progress.of = len(candidates)

@@ -1,4 +1,4 @@
-"""What machines are called: by DNS, and by what tools are there for mDNS and NetBIOS."""
+"""Names of machines: from DNS, and from installed tools for mDNS and NetBIOS."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VENDOR_TABLES: Final = (
 
 
 class Names:
-    """Looks names up; what does not answer in time has none."""
+    """Looks names up; an address without an answer in time has no name."""
 
     def __init__(self) -> None:
         """A pool of its own: the resolver may take long, and nobody else must wait for it."""
@@ -43,7 +43,7 @@ class Names:
         ]
 
     def close(self) -> None:
-        """Wait for nothing."""
+        """Start without waiting."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def of(self, address: str) -> str:
@@ -75,7 +75,7 @@ class Names:
 
 
 def from_tool(said: str, address: str) -> str:
-    """Return the name in what avahi-resolve-address or nmblookup said; empty if there is none."""
+    """Return the name in the output of avahi-resolve-address or nmblookup; empty without one."""
     for line in said.splitlines():
         parts = line.split("\t")
         if len(parts) == 2 and parts[0] == address:
@@ -85,7 +85,7 @@ def from_tool(said: str, address: str) -> str:
 
 
 def vendors(cards: Iterable[str], tables: Iterable[str] = VENDOR_TABLES) -> dict[str, str]:
-    """Return {Ethernet address: who made the card} for those that a local table knows."""
+    """Return {Ethernet address: the card's vendor} for vendors in a local table."""
     wanted: dict[str, list[str]] = {}
     for card in cards:
         # A locally administered address is nobody's.

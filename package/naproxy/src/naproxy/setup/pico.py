@@ -62,7 +62,7 @@ _BOOTLOADER: Final = "import machine\nmachine.bootloader()"
 
 
 class Picos:
-    """What is done with them: one thing at a time, each a job."""
+    """The work on Picos: one job at a time."""
 
     def __init__(
         self,
@@ -80,13 +80,13 @@ class Picos:
         self._usb = usb or Usb()
         self._restart_s = restart_s
 
-    # What there is
+    # The list of Picos
 
     def told(self, meters: Mapping[str, tuple[str, str | None]]) -> dict[str, Any]:
-        """Return the Picos, and what the box has for them.
+        """Return the Picos, and the box's firmware for them.
 
-        `meters` has of each port of a configured meter the meter's id, and its firmware's version
-        if it has said one.
+        `meters` maps each port of a configured meter to the meter's id, and its firmware's version
+        if known.
         """
         return {
             "newest": firmware.VERSION,
@@ -216,7 +216,7 @@ class Picos:
                 await repl.enter()
                 yield repl
             except BaseException:
-                # Also if the job is called off: what was there before runs again.
+                # Also if the job is cancelled: the previous program runs again.
                 with suppress(Fault):
                     repl.restart()
                 raise
@@ -268,7 +268,7 @@ class Picos:
         raise JobError("pico.gone")
 
     async def _again(self, before: Pico, kind: str) -> Pico:
-        """Wait until the Pico has restarted, as what it is to be; JobError if it does not."""
+        """Wait until the Pico has restarted in the expected mode; JobError if it does not."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._restart_s):
                 while True:
@@ -309,7 +309,7 @@ class Picos:
         return {"setting": name, "before": getattr(before, name), "now": value}
 
 
-# What the firmware says
+# The firmware's output
 
 
 async def hello(port: Port, limit_s: float = HELLO_S) -> host.Hello:
@@ -355,7 +355,7 @@ async def _items(
     """Ask, and yield what comes, for so long at most; silence ends it as well."""
     loop = asyncio.get_running_loop()
     tracker, until_s = host.Tracker(loop.time()), loop.time() + limit_s
-    # An end of line before it: what a stranger or we left half said must not be a part of it.
+    # Send an end of line first, so that a half-sent line does not become part of it.
     port.write(b"\n" + host.command(_TAG, words))
     while (left_s := until_s - loop.time()) > 0:
         try:

@@ -1,7 +1,7 @@
 """MicroPython's raw REPL: running code on a Pico, and putting files on it.
 
-The protocol is the one that mpremote speaks (MicroPython's documentation, reference/repl). Nobody
-knows what hangs on the port: whatever it says, each step ends in time and keeps little of it.
+The protocol is the one that mpremote speaks (MicroPython's documentation, reference/repl). Any
+device may be on the port, so each step has a time limit and keeps little of its output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from naproxy.drivers.meter_io import Port
 from naproxy.setup import web
 
 STEP_S: Final = 5.0
-"""Longest time for a step: a reading of what was written, the longest, takes a second."""
+"""Longest time for a step: the longest, reading back a file, takes a second."""
 
 _MOST_BYTES: Final = 2048
 """More than any answer that is waited for."""
@@ -34,10 +34,10 @@ _END: Final = b"\x04"
 
 
 class ReplError(Exception):
-    """What was run ended with an error, or the Pico does not speak the protocol."""
+    """The code ended with an error, or the Pico does not speak the protocol."""
 
     def __init__(self, words: str) -> None:
-        """`words` are the last of what it said, fit to be shown; empty if it said nothing."""
+        """`words`: its last output, safe to show; empty if there was none."""
         super().__init__(words)
         self.words = words
 
@@ -55,7 +55,7 @@ class Repl:
         """Stop what runs there, and have the raw REPL; ReplError, Fault."""
         self._say(_INTERRUPT + _RAW)
         await self._skip_to(_PROMPT)
-        # Begin anew, without main.py: what ran there may have left no memory.
+        # Restart without main.py: the previous program may have used all memory.
         self._say(_END)
         await self._skip_to(_PROMPT)
 
@@ -71,7 +71,7 @@ class Repl:
         return said.decode(errors="replace").strip()
 
     def restart(self) -> None:
-        """Restart the board, whatever it does: what it has begun to run is interrupted."""
+        """Restart the board; a running program is interrupted."""
         self._say(_INTERRUPT + _RAW + b"import machine\nmachine.reset()" + _END)
 
     def run_last(self, code: str) -> None:
@@ -79,9 +79,9 @@ class Repl:
         self._say(code.encode() + _END)
 
     async def put(self, files: Mapping[str, bytes], told: Callable[[int], None]) -> None:
-        """Write files, and read each again; `told` hears how many bytes have been sent.
+        """Write files, and read each back; `told` is called with the number of bytes sent.
 
-        The folders must be there. ReplError if what is read is not what was written.
+        The folders must exist. ReplError if a file reads back differently.
         """
         sent = 0
         await self.run("from binascii import a2b_base64,hexlify\nfrom hashlib import sha256")
@@ -148,6 +148,6 @@ print(hexlify(h.digest()).decode())"""
 
 
 def _words(said: bytes) -> str:
-    """Return the last line of what a stranger said, fit to be shown."""
+    """Return the last line of untrusted output, safe to show."""
     lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
     return web.one_line(lines[-1]) if lines else ""

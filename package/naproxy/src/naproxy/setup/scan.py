@@ -1,7 +1,7 @@
-"""Finding the machines on the box's own wires, and what a typed address is.
+"""Finding the machines on the box's own networks, and identifying a typed address.
 
-A packet to each address makes the kernel ask for its card (ARP); who has one is there, also
-if nothing answers on it. `Wire` has all that is done: tests give others.
+A packet to each address makes the kernel ask for its card (ARP). An address with a card is in use,
+even if none of its ports answers. `Wire` does all network access; tests replace it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PEEPERS: Final = 16
 
 
 class Wire:
-    """What touches the network."""
+    """All network access."""
 
     def __init__(self) -> None:
         """Nothing is sent yet."""
@@ -62,7 +62,7 @@ class Wire:
         return await self._names.of(address)
 
     async def http(self, address: str, port: int) -> Hint:
-        """Ask a port for / by HTTP."""
+        """Request / from a port over HTTP."""
         return await web.look(address, port)
 
     async def knock(self, address: str, port: int) -> str:
@@ -166,7 +166,7 @@ async def _hosts(
 
 
 def _likely(host: dict[str, Any]) -> tuple[bool, bool, ipaddress.IPv4Address]:
-    """Web servers first; a meter is none."""
+    """Web servers first; a meter does not count as one."""
     http = host["http"]
     web_server = http["status"] is not None and not http["meter"]
     return (not web_server, not host["name"], ipaddress.IPv4Address(host["address"]))

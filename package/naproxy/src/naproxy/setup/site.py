@@ -1,6 +1,6 @@
-"""What a website's answers allow the cache, and what the site is made with: pure.
+"""Caching rules from a website's responses, and the software behind the site. Pure.
 
-What comes in was written by a stranger: it is bounded, and never more than a proposal.
+The input is untrusted: its size is limited, and the result is only a proposal.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ MOST_RULES: Final = 6
 LEAST_PAGES: Final = 3
 """So many pages must be alike before all are proposed at once."""
 WITHOUT_S: Final = 120
-"""What Varnish takes an answer to be good for that says nothing (default_ttl)."""
+"""Varnish's lifetime for a response without one (default_ttl)."""
 HOUR_S: Final = 3600
-"""An answer that is good for less long is no help to a server that sleeps."""
+"""A response with a shorter lifetime does not help a sleeping server."""
 
 # As naproxy.file() in the VMOD.
 _FILES: Final = frozenset(
@@ -43,7 +43,7 @@ _KEPT: Final = frozenset((200, 203, 204, 300, 301, 302, 304, 307, 404, 410))
 _AS_IT_IS: Final = "!$%&'()*+,/:;=?@[]|~"
 """In a path and a query (WHATWG's URL standard); `%` may begin what is percent-encoded already."""
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
-# What ends a session, changes something, belongs to one person, or answers each differently.
+# Paths that end a session, change data, are personal, or differ for each visitor.
 _NOT_FOLLOWED: Final = re.compile(
     r"log-?(in|out|off)|sign-?(in|out|up)|ab?meld|register|registrier|delete|remove|loesch"
     r"|unsubscribe|abbestell|add-to-|cart|warenkorb|basket|checkout|kasse|wp-admin|administrator"
@@ -136,7 +136,7 @@ class _Reader(HTMLParser):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is written in a page."""
+    """The parts of a page's HTML."""
 
     links: tuple[str, ...]
     """Paths with their queries, of this website only, each once."""
@@ -148,7 +148,7 @@ class Page:
 def page_of(answer: Answer, hosts: Iterable[str]) -> Page:
     """Read a page; `hosts` are the names that the site is known by."""
     reader = _Reader()
-    # html.parser gives up on some declarations; what came before them holds.
+    # html.parser fails at some declarations; keep the results up to there.
     with contextlib.suppress(AssertionError, ValueError):
         reader.feed(answer.text)
     known = {host.lower() for host in hosts}
@@ -202,7 +202,7 @@ def _ascii(name: str) -> str:
         return name
 
 
-# What one answer allows
+# Caching of one response
 
 
 def _words(answer: Answer, *headers: str) -> dict[str, str]:
@@ -222,7 +222,7 @@ def fresh_s(answer: Answer) -> float | None:
     if not answer.said("expires"):
         return None
     until, now = _moment(answer.said("expires")), _moment(answer.said("date"))
-    # What is no date has run out (RFC 9111, 5.3).
+    # An invalid date counts as expired (RFC 9111, 5.3).
     return max(0.0, (until - now).total_seconds()) if until and now else 0.0
 
 
@@ -275,7 +275,7 @@ def cookies_of(answer: Answer) -> list[str]:
     ]
 
 
-# What it is made with
+# The site's software
 
 
 def _marks(answer: Answer, page: Page) -> Iterator[str]:
@@ -326,7 +326,7 @@ _PATHS: Final = tuple(
 
 @dataclass(slots=True)
 class Site:
-    """What was seen of a website so far."""
+    """The observations of a website so far."""
 
     hosts: tuple[str, ...]
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -361,7 +361,7 @@ def _is_page(answer: Answer) -> bool:
 
 
 def report(site: Site, grace_s: float) -> dict[str, Any]:
-    """Return what was seen and what is proposed, as JSON."""
+    """Return the observations and the proposals, as JSON."""
     good = [each for each in site.answers.values() if each.status == 200]
     kinds = {"pages": site.pages, "files": [each for each in good if is_file(each.path)]}
     named = Counter("files" if is_file(path) else "pages" for path in site.found)
@@ -418,7 +418,7 @@ def _cookies(pages: Sequence[Answer]) -> list[dict[str, Any]]:
 
 
 def _vary(answers: Sequence[Answer]) -> list[str]:
-    """Return what answers depend on, but for how they are compressed."""
+    """Return the header fields that responses vary on, except for compression."""
     said = Counter(
         name.strip().lower()
         for each in answers
@@ -437,10 +437,10 @@ def made_with(marks: Mapping[str, int]) -> str:
 
 
 def proposed(site: Site) -> list[dict[str, Any]]:
-    """Return parts of the website whose pages came twice the same, without a cookie.
+    """Return parts of the website whose pages came identical twice, without a cookie.
 
-    That is no proof: who allows such a part says that its pages are the same for everybody. All
-    pages at once are proposed if none that was looked at is against it, else single parts.
+    That is not proof: by allowing such a part, the administrator states that its pages are the
+    same for all visitors. All pages are proposed if no observed page speaks against it, else parts.
     """
     pages = site.pages
     fit = {each.path for each in pages if _same_for_all(each, site)}

@@ -1,4 +1,4 @@
-"""What servers and boxes like yours were measured to draw: without a meter, always an estimate.
+"""Published power of typical servers and boxes: without a meter, always an estimate.
 
 Each row is one measurement that somebody published, not an average. Asleep is only known
 where it was measured; elsewhere it is that of the thesis' server, and said to be.
@@ -49,11 +49,11 @@ TYPICAL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """What the box may run on; `name` is a key of the texts of the web interface."""
+    """Hardware for the box; `name` is a key of the web interface's texts."""
 
     name: str
     w: float
-    """What the box adds: nothing on a machine that is on anyway."""
+    """The box's additional power: 0 on a machine that is always on."""
     source: str = ""
     year: int | None = None
 

@@ -41,7 +41,7 @@ _HEAD_BYTES: Final = 1 << 16
 
 
 def checked(data: bytes) -> str:
-    """Return which MicroPython a file is, such as 1.27.0; WrongError if it is none for a Pico."""
+    """Return a file's MicroPython version, such as 1.27.0; WrongError if not for a Pico."""
     if not data or len(data) % BLOCK_BYTES or len(data) > MOST_BYTES:
         raise WrongError("pico.uf2_size")
     count = len(data) // BLOCK_BYTES
@@ -69,7 +69,7 @@ def stored(data_dir: Path) -> Path:
 
 
 def write(drive: Path, data: bytes, told: Callable[[int], None]) -> OSError | None:
-    """Write a checked file to a Pico's drive; `told` hears how many bytes have been written.
+    """Write a checked file to a Pico's drive; `told` is called with the number of bytes written.
 
     WrongError if it is no such drive, or somebody has mounted it. The Pico restarts with the last
     block and takes no more: that error, which may be another one, is returned.

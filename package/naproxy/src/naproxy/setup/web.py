@@ -1,6 +1,6 @@
-"""Asking a machine's port 80 who it is: one GET, little read, nothing followed, nothing believed.
+"""Identifying a machine by its port 80: one GET, few bytes, no redirects, nothing trusted.
 
-What comes back is written by strangers. It is cut, made one line, and never more than a hint.
+The response is untrusted. It is cut to one line, and only a hint.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Connect = Callable[[str, int], Awaitable[Streams]]
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What a port said: `open`, `refused` or `silent`, and what it calls itself."""
+    """A port's result: `open`, `refused` or `silent`, and its name for itself."""
 
     port: int
     state: str
@@ -53,7 +53,7 @@ def one_line(text: str, most: int = MOST_CHARACTERS) -> str:
 
 
 async def connect(address: str, port: int) -> Streams:
-    """Open a connection that keeps no more than what is read of an answer."""
+    """Open a connection with a buffer no larger than the bytes read of a response."""
     return await asyncio.open_connection(address, port, limit=MOST_BYTES)
 
 
@@ -76,7 +76,7 @@ async def _open(address: str, port: int, opened: Connect) -> tuple[str, Streams 
 
 
 async def look(address: str, port: int = 80, opened: Connect = connect) -> Hint:
-    """Ask for / by HTTP; a machine that speaks something else is only `open`."""
+    """Request / over HTTP; a machine with another protocol is only `open`."""
     state, answer = await _get(address, port, "/", opened)
     if state != "open":
         return Hint(port, state)
@@ -84,7 +84,7 @@ async def look(address: str, port: int = 80, opened: Connect = connect) -> Hint:
 
 
 async def look_for_shelly(address: str, opened: Connect = connect) -> dict[str, Any] | None:
-    """Return what a Shelly says of itself at /shelly, None if it is none.
+    """Return a Shelly's own description at /shelly; None if it is not a Shelly.
 
     https://shelly-api-docs.shelly.cloud/gen1/#shelly and .../gen2/ComponentsAndServices/Shelly.
     """
@@ -117,7 +117,7 @@ async def _get(address: str, port: int, path: str, opened: Connect) -> tuple[str
         "Accept: text/html, application/json\r\nConnection: close\r\n\r\n".encode()
     )
     answer = b""
-    # What came until then is enough for a hint.
+    # The part received until then is enough for a hint.
     with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(ANSWER_S):
             while len(answer) < MOST_BYTES:
