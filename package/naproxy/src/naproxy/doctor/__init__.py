@@ -1,1 +1,1 @@
-"""What keeps a server from sleeping and waking, and how to mend it: readings and checks."""
+"""Readings and checks: obstacles to a server's sleep and wake, and their remedies."""

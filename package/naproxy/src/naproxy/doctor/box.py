@@ -1,4 +1,4 @@
-"""What can be seen of a server from the box: the way to it, and who answers."""
+"""Checks of a server from the box: the way to it, and the machine that answers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a server says about itself, for `naproxy doctor`. Reads, and changes nothing.
+# A server's facts about itself, for `naproxy doctor`. Reads only.
 # Set in front of it: MAC, the address of the card that is to wake it; USER_IN, who logs in
 # from the box, or nothing; STATE, what sleep is: ram, disk or off. SYS is for tests.
 

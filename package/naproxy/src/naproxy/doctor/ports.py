@@ -1,4 +1,4 @@
-"""What else a server does: which ports answer the box, and what the office is to choose."""
+"""A server's other services: the ports that answer the box, and the choices they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read on the box of the way to a server; the checks over it are in box.py."""
+"""Readings on the box about the way to a server; their checks are in box.py."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GOOD_DOORS: Final = Doors()
 
 @dataclass(frozen=True, kw_only=True)
 class Seen(FromBox):
-    """What was read on the box; None: it could not be."""
+    """The readings on the box; None: could not be read."""
 
     server: Server
     interface: str
@@ -48,13 +48,13 @@ class Seen(FromBox):
     pinged: bool = False
     """It answers pings now."""
     shown: Reason | None = None
-    """What is wrong with the certificate that it shows the box."""
+    """The error in the certificate that it presents to the box."""
     refused: Reason | None = None
     """Why the settings in the file are not those that were looked at."""
     met: tuple[Listener, ...] | None = None
     """Which of a few well-known ports answer; None: nobody was there to answer."""
     listens: str | None = None
-    """What a person who was on the server brought of its ports."""
+    """The ports that a person reported from the server."""
     file: Path = Path(DEFAULT_FILE)
     """Of the settings."""
     doors: Doors = GOOD_DOORS
@@ -62,14 +62,14 @@ class Seen(FromBox):
 
     @property
     def there(self) -> Reason | None:
-        """By what the machine is known to run now; None: nothing shows it."""
+        """The evidence that the machine is running now, or None."""
         pinged = Reason("doctor.answers_pings") if self.pinged else None
         return (self.way and self.way.there) or pinged
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoxSeen:
-    """What was read of the box alone."""
+    """The readings about the box alone."""
 
     refused: Reason | None = None
     file: Path = Path(DEFAULT_FILE)

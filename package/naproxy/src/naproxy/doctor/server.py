@@ -1,6 +1,6 @@
-"""What a server says about itself: facts.sh runs there, its lines are judged here.
+"""A server's facts about itself: facts.sh runs there, and its lines are checked here.
 
-The lines come from another machine: what does not fit is refused; a finding is made
+The lines come from another machine: invalid ones are rejected, and findings are made
 printable and short.
 """
 
@@ -35,7 +35,7 @@ class FactsError(WrongError):
 
 
 class Seen(OnServer):
-    """What the server said, and what the configuration asks of it."""
+    """The server's answers, and the configuration's demands on it."""
 
     server: Server
 
@@ -179,7 +179,7 @@ def sleep_target(seen: Seen) -> Problem | None:
 
 
 _SERVICES: Final = {80: "http", 443: "https", 22: "ssh"}
-"""What firewalld calls the ports."""
+"""firewalld's names of the ports."""
 
 
 def firewall(seen: Seen) -> Problem | None:

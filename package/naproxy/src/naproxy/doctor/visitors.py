@@ -49,7 +49,7 @@ def visits_past_the_box(seen: Seen) -> Problem | None:
 
 
 def https_served(seen: Seen) -> Problem | None:
-    """Look whether the box serves the server's names by HTTPS, or passes them on."""
+    """Check that the box serves the server's names over HTTPS, or passes them through."""
     server = seen.server
     if server.https.mode not in ("box", "through"):
         raise NotUsed("doctor.https_not_served")
