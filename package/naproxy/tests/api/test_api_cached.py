@@ -75,7 +75,7 @@ def test_varnish_forgets_what_is_named(tmp_path: Path, listener: Listener) -> No
         assert [line for line in lines if line.startswith(b"X-Naproxy")] == headers
 
 
-def test_what_cannot_be_is_refused_and_varnish_is_asked_nothing(
+def test_an_impossible_request_is_rejected_without_asking_varnish(
     tmp_path: Path, listener: Listener, subtests: pytest.Subtests
 ) -> None:
     for body, status, where in (

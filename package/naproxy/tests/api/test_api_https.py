@@ -74,7 +74,7 @@ def test_it_is_said_that_visitors_are_not_sent_to_https() -> None:
         assert (NOT_SENT_ON not in said.what.parts()) == sent, (mode, redirect, edge)
 
 
-def test_who_is_passed_on_has_come() -> None:
+def test_a_visitor_passed_through_counts_as_seen() -> None:
     for accepted, kind in ((0, "info"), (3, "good")):
         status = {"https": {"sight": None, "through": {"accepted": accepted}}}
         assert https.seen("through", [], status, {**EDGE, "visited": False}).kind == kind, accepted
@@ -85,7 +85,7 @@ def test_many_names_without_a_certificate_are_told_shortly() -> None:
     assert "for bücher.example and 2 more." in words.words(said)
 
 
-def test_what_a_controller_does_not_tell_is_none() -> None:
+def test_values_missing_in_the_status_are_none() -> None:
     for status in ({}, {"https": None}, {"https": {"around": None}}):
         assert https.around(status) == 0, status
         assert https.sight_of(status) == (None, False), status

@@ -73,7 +73,7 @@ def test_a_handler_gets_what_path_query_and_body_say() -> None:
     assert ask("PUT", "/v1/config", body=b"[box]") == (200, {"body": b"[box]"})
 
 
-def test_what_is_not_declared_is_refused_with_a_reason(
+def test_an_undeclared_argument_is_rejected_with_a_reason(
     subtests: pytest.Subtests,
 ) -> None:
     for asked, status, reason, where in (

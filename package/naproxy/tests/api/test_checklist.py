@@ -117,7 +117,7 @@ def test_requests_prove_no_visitor_before_one_has_reached_the_servers_name() -> 
     assert found.how == Reason("overview.no_visitors", servers="web", days=7)
 
 
-def test_a_line_is_done_by_what_it_asks_for() -> None:
+def test_a_line_is_done_once_its_condition_holds() -> None:
     tariff = '[[tariff]]\nsince = "2026-01-01"\nprice_per_kwh = 0.3\n'
     bare = {**EDGE, "uncovered": ["www.example.org"]}
     for case, name, given, done in (
@@ -149,7 +149,7 @@ def test_a_dismissed_line_is_kept_and_can_be_taken_back(tmp_path: Path) -> None:
     assert [each["name"] for each in said["lines"] if each["dismissed"]] == []
 
 
-def test_a_line_that_is_none_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+def test_an_invalid_line_is_rejected_and_changes_nothing(tmp_path: Path) -> None:
     handlers, journal = answering(tmp_path)
     with pytest.raises(ApiError, match="no line everything") as caught:
         handlers["checklist.dismiss"](line="everything", dismissed=True)
@@ -158,7 +158,7 @@ def test_a_line_that_is_none_is_refused_and_changes_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kept", [{"dismissed": 5}, {"dismissed": ["x", 1, None]}, {}])
-def test_what_a_strange_backup_brought_dismisses_nothing(tmp_path: Path, kept: Any) -> None:
+def test_a_foreign_backups_entries_dismiss_nothing(tmp_path: Path, kept: Any) -> None:
     handlers, journal = answering(tmp_path)
     journal.save("checklist", kept)
     journal.save(BACKUP, {"fetched_s": "now"})

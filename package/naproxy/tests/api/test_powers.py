@@ -29,13 +29,13 @@ def test_measured_powers_are_used_only_where_they_can_be() -> None:
     assert measured(None) is None
 
 
-def test_a_switch_that_may_cost_far_more_than_was_measured_is_not_reckoned_with() -> None:
+def test_a_switch_energy_that_may_far_exceed_the_measured_one_is_not_used() -> None:
     for high_j, used in ((400.0, True), (500.0, False)):
         found = fit(50.0, 1.0, 200.0) | {"switch_j": {"value": 200.0, "low": 0.0, "high": high_j}}
         assert (measured(found) is not None) is used
 
 
-def test_what_the_file_names_is_told_from_what_is_the_default() -> None:
+def test_values_in_the_file_are_told_apart_from_defaults() -> None:
     text = b'[[server]]\nid = "a"\n[[server]]\nid = "b"\n[server.power]\non_w = 60\n'
     assert powers.given(text, "a") == {}
     assert powers.given(text, "b") == {"on_w": 60.0}
@@ -74,14 +74,14 @@ def in_file(box: Box) -> dict[str, Any]:
     return power
 
 
-def test_what_was_measured_is_told_beside_what_is_in_force_and_changes_nothing(box: Box) -> None:
+def test_measured_values_are_shown_beside_those_in_force_and_change_nothing(box: Box) -> None:
     commissioned(box, GOOD)
     said = box.call("GET", "/v1/servers/web/power")
     assert said == (200, {"measured": MEASURED, "in_force": DEFAULT, "given": {}})
     assert in_file(box) == {}
 
 
-def test_what_somebody_typed_is_not_replaced_until_they_say_so(box: Box) -> None:
+def test_typed_values_are_replaced_only_on_request(box: Box) -> None:
     commissioned(box, GOOD)
     typed(box, "on_w = 60.0  # by our plug")
     status, refused = box.post("power")
@@ -96,14 +96,14 @@ def test_what_somebody_typed_is_not_replaced_until_they_say_so(box: Box) -> None
     assert "# by our plug" in box.file.read_text()
 
 
-def test_what_somebody_typed_is_kept_where_it_is_what_was_measured(box: Box) -> None:
+def test_a_typed_value_equal_to_the_measured_one_is_kept(box: Box) -> None:
     commissioned(box, GOOD)
     typed(box, "on_w = 51.2")
     assert box.post("power")[0] == 200
     assert in_file(box) == MEASURED
 
 
-def test_what_was_not_measured_well_is_not_used(box: Box) -> None:
+def test_poorly_measured_values_are_not_used(box: Box) -> None:
     unsure = fit(43.3, 1.6, 170.7, sure=0.3)
     for found, no_fit, code in (
         (None, NO_METER, "power.not_measured"),

@@ -28,14 +28,14 @@ PERSON = obj(
 )
 
 
-def test_what_fits_is_taken() -> None:
+def test_a_valid_value_is_accepted() -> None:
     check({"name": "x", "age": 0}, PERSON)
     check({"name": "éö", "age": 150, "role": None, "tags": ["a"]}, PERSON)
     check(1.5, number())
     check(3, number())
 
 
-def test_what_does_not_fit_is_said_with_its_place(subtests: pytest.Subtests) -> None:
+def test_an_invalid_value_is_reported_with_its_place(subtests: pytest.Subtests) -> None:
     for value, where in (
         ([], ""),
         (None, ""),

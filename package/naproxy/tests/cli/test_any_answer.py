@@ -137,7 +137,7 @@ def test_no_command_ends_in_a_traceback_whatever_is_answered(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(answer=_ANYTHING)
-def test_an_answer_that_is_no_status_is_said(
+def test_an_answer_without_a_valid_status_is_reported(
     told: dict[str, Any], capsys: pytest.CaptureFixture[str], answer: Any
 ) -> None:
     told["*"] = answer

@@ -139,7 +139,7 @@ def test_a_cache_that_was_warmed_before_a_sleep_that_failed_has_no_since() -> No
     assert told(warming={**WARMED, "since_s": None, "wakes_avoided": 0}) == told()
 
 
-def test_what_hinders_by_https_is_told_once() -> None:
+def test_obstacles_to_https_are_printed_once() -> None:
     sight = Reason("server.https_around", port=443)
     https = {"sight": sight.plain(), "around": None}
     assert "\n".join(told(not_armed=sight.plain(), https=https)).count(str(sight)) == 1
@@ -147,7 +147,7 @@ def test_what_hinders_by_https_is_told_once() -> None:
     assert told(not_armed=tripped.plain(), https=https)[-1] == f"HTTPS: {sight}"
 
 
-def test_what_keeps_it_awake_and_from_being_armed_is_told_once() -> None:
+def test_reasons_against_sleep_and_arming_are_printed_once() -> None:
     sight = Reason("server.https_around", port=443)
     https = {"sight": sight.plain(), "around": None}
     more = {"decision": WANTS, "inhibitors": plain([sight]), "https": https}
@@ -211,7 +211,7 @@ def test_a_missing_or_dead_socket_is_said(tmp_path: Path, capsys: Printed) -> No
     assert "nobody listens" in capsys.readouterr().err
 
 
-def test_what_a_command_did_is_told_by_the_offices_clock(
+def test_times_of_a_command_are_printed_in_the_offices_zone(
     monkeypatch: pytest.MonkeyPatch, capsys: Printed
 ) -> None:
     now = server()
@@ -312,7 +312,7 @@ def test_config_keys_are_listed_as_json_too(capsys: Printed) -> None:
     assert "office.name" in [key["path"] for key in listed["keys"]]
 
 
-def test_a_reader_that_has_gone_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     # `true` has ended long before Python has started.
     done = subprocess.run(
         ["sh", "-c", '"$0" -m naproxy.cli config keys | true', sys.executable],

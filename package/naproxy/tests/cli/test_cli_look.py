@@ -35,7 +35,7 @@ def test_a_server_that_leads_nowhere_is_said_in_three_lines() -> None:
     ]
 
 
-def test_what_was_seen_and_what_was_not_is_told() -> None:
+def test_seen_and_unseen_facts_are_printed() -> None:
     wrong = {"what": "It leads past the box.", "next": "mend it", "blind": "Nobody comes."}
     unseen = {"port": "unknown", "whole": False}
     for case, expected in (

@@ -163,7 +163,7 @@ def test_progress_is_in_the_status_and_no_other_sleep_allowed(
     box.wait(State.AWAKE)
 
 
-def test_a_plan_that_is_none_is_refused_and_nothing_begins(shared: Box) -> None:
+def test_an_invalid_plan_is_rejected_and_nothing_begins(shared: Box) -> None:
     for body, where in (
         ({"cycles": 0}, "cycles"),
         ({"cycles": 1.5}, "cycles"),
@@ -182,7 +182,7 @@ def test_a_plan_that_is_none_is_refused_and_nothing_begins(shared: Box) -> None:
     assert shared.status()["commissioning"] is None
 
 
-def test_what_never_began_cannot_be_told_or_cancelled(shared: Box) -> None:
+def test_a_commissioning_that_never_began_has_no_status_and_no_cancel(shared: Box) -> None:
     for method, target, refused in (
         ("GET", "web/commission", 404),
         ("DELETE", "web/commission", 409),
@@ -224,7 +224,7 @@ def test_the_table_has_watts_and_joules_with_their_intervals() -> None:
     ]
 
 
-def test_the_table_has_the_stages_of_a_wake_before_and_now_and_what_can_be_gained() -> None:
+def test_the_table_has_the_stages_of_a_wake_before_and_now_and_the_possible_gain() -> None:
     wake = {
         "stages": [{"stage": "network", "took_s": 1.5}, {"stage": "answer", "took_s": 0.25}],
         "before": [{"stage": "link", "took_s": 2.0}, {"stage": "answer", "took_s": 0.2}],

@@ -89,7 +89,7 @@ def test_a_sentence_of_an_older_naproxy_stays(box: Box, capsys: Printed) -> None
     assert row["reason"] == 'idle, "really"'
 
 
-def test_what_a_visitor_chose_is_no_formula(box: Box, capsys: Printed) -> None:
+def test_a_visitors_text_never_becomes_a_formula(box: Box, capsys: Printed) -> None:
     assert table(export(box, capsys, "wakes"))[0]["agent"] == "'=HYPERLINK(0)"
     assert json.loads(export(box, capsys, "wakes", "--json"))["agent"] == "=HYPERLINK(0)"
     assert table(export(box, capsys, "decisions"))[0]["reason"] == "'=1+1"

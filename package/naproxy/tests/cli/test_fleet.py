@@ -36,7 +36,7 @@ def test_a_token_for_all_and_a_restart_are_passed_on() -> None:
     assert said["post_update_reboot"] == "true"
 
 
-def test_what_is_no_address_is_refused(subtests: pytest.Subtests) -> None:
+def test_an_invalid_address_is_rejected(subtests: pytest.Subtests) -> None:
     for url in (
         *("http://a.example", "https://", "https://a b", "https://a/path", "https://a\\nssl=false"),
         *("a", "https://a:0", "https://a:65536"),

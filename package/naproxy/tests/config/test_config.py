@@ -350,7 +350,7 @@ def test_an_error_in_a_way_to_wake_names_its_number() -> None:
     assert found == {"server.web.wake.2.ports[0]": "must be 1 to 65535"}
 
 
-def test_a_list_of_ways_to_wake_that_is_none_is_refused() -> None:
+def test_an_invalid_list_of_ways_to_wake_is_rejected() -> None:
     for text, where, words in (
         ("wake = []\n", "wake", "must be given 1 to 10 times"),
         ("wake = 3\n", "wake", "must be an array of tables"),
@@ -463,7 +463,7 @@ def test_a_configuration_with_a_byte_order_mark_is_read() -> None:
     assert config.parse(text.encode()) == config.parse(LEAST)
 
 
-def test_what_is_not_toml_or_no_section_is_refused() -> None:
+def test_invalid_toml_or_an_unknown_section_is_rejected() -> None:
     large, deep = b"a" * (config.MAX_BYTES + 1), b"x = " + b"[" * 100000
     for text in (b"\xff\xfe", b"[box", b"= 3", large, deep, b"\x00"):
         assert list(problems(text)) == [""], text[:50]
@@ -497,7 +497,7 @@ def test_nonsense_is_refused_and_never_a_crash(table: dict[str, Any]) -> None:
 # Older files
 
 
-def test_what_an_older_file_says_of_the_installation_is_read_with_a_warning() -> None:
+def test_installation_keys_of_an_older_file_are_read_with_a_warning() -> None:
     found = config.look(f'[box]\nrun_dir = "/r"\nrealtime = false\nnotice = "Hi"\n{LEAST}')
     assert found.config == config.parse(f'[box]\nnotice = "Hi"\n{LEAST}')
     assert found.arguments == {"run_dir": "/r", "realtime": False}
@@ -518,7 +518,7 @@ def test_a_key_that_got_another_name_is_read_with_a_warning() -> None:
     assert config.look(both).config.server[0].defer_crawlers
 
 
-def test_what_is_no_key_any_more_is_ignored_with_a_warning() -> None:
+def test_a_removed_key_is_ignored_with_a_warning() -> None:
     hold = "[server.hold]\nlimit_s = 7\n"
     gone = 'release_batch = 3\nrelease_ms = -1\n[server.cache]\nwarm_sla = "mine"\n'
     found = config.look(LEAST + hold + gone)
@@ -527,7 +527,7 @@ def test_what_is_no_key_any_more_is_ignored_with_a_warning() -> None:
     assert warned == {"hold.release_batch", "hold.release_ms", "cache.warm_sla"}
 
 
-def test_a_key_of_a_driver_that_is_no_key_any_more_is_ignored_with_a_warning() -> None:
+def test_a_removed_key_of_a_driver_is_ignored_with_a_warning() -> None:
     for gone, where in (
         ("[server.wake]\nto_all = false\n", "server.web.wake.to_all"),
         ("[[server.wake]]\n[[server.wake]]\nto_all = 3\n", "server.web.wake.2.to_all"),
@@ -559,7 +559,7 @@ def test_a_key_of_a_driver_that_is_no_key_any_more_is_ignored_with_a_warning() -
         assert said[where] == "has no effect any more", gone
 
 
-def test_what_several_keys_said_is_read_as_the_one_that_says_it_now() -> None:
+def test_several_old_keys_are_read_as_the_one_that_replaced_them() -> None:
     proxmox = f'driver = "proxmox"\nhost = "h"\nfingerprint = "{"ab" * 32}"\n'
     login = 'password_file = "/etc/naproxy/token"\n'
     meter = '[[meter]]\nid = "m"\nof = "web"\n'
@@ -616,7 +616,7 @@ def test_what_several_keys_said_is_read_as_the_one_that_says_it_now() -> None:
         assert config.parse(written).server == config.parse(LEAST + newer).server, written
 
 
-def test_nonsense_in_what_several_keys_said_is_refused_and_never_a_crash() -> None:
+def test_nonsense_in_replaced_keys_is_rejected_without_a_crash() -> None:
     for older, where in (
         ("[server.policy]\nname = 'schedule'\ndays = 3\n", "server.web.policy.hours[0]"),
         ("[server.sleep]\ndriver = 'proxmox'\nnode = [1]\n", "server.web.sleep.machine"),
@@ -715,7 +715,7 @@ def test_older_limits_of_visitors_are_read_and_none_stays_none() -> None:
         assert {each.reason.code for each in found.warnings} == {"config.now_gone"}, line
 
 
-def test_what_an_older_file_says_wrongly_of_it_is_refused() -> None:
+def test_invalid_installation_keys_of_an_older_file_are_rejected() -> None:
     for line in ('run_dir = "run"', 'platform = "ours"', "realtime = 1"):
         assert f"box.{line.split()[0]}" in problems(f"[box]\n{line}\n")
 

@@ -290,13 +290,13 @@ def test_an_item_is_added_to_a_list() -> None:
     assert "# the old name" in written
 
 
-def test_a_secret_survives_its_sections_replacement_by_who_never_saw_it() -> None:
+def test_a_secret_survives_a_replacement_of_its_section_that_omits_it() -> None:
     written, data = edited(("set", "mqtt", {"host": "192.0.2.5"}))
     assert data["mqtt"] == {"password": "hush", "host": "192.0.2.5"}
     assert 'password = "hush" # do not tell' in written
 
 
-def test_a_section_that_is_replaced_keeps_the_comments_of_what_stays() -> None:
+def test_a_replaced_section_keeps_the_comments_of_unchanged_keys() -> None:
     written, data = edited(("set", "server.web.promise", {"fraction": 0.01, "delta_s": 2.0}))
     assert "# as voted in May\nfraction = 0.01" in written
     assert data["server"][0]["promise"] == {"fraction": 0.01, "delta_s": 2.0}
@@ -411,7 +411,7 @@ CHANGES = st.one_of(
 
 
 @given(st.lists(CHANGES, max_size=4), st.sampled_from([TEXT, EXAMPLE.read_bytes()]))
-def test_whatever_is_changed_the_file_is_as_asked_or_refused(
+def test_after_any_change_the_file_is_as_requested_or_the_change_is_rejected(
     changes: list[Change], text: bytes
 ) -> None:
     changes = configedit.read([vars_of(c) for c in changes])

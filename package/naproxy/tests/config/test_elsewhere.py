@@ -102,7 +102,7 @@ def test_nor_by_way_of_no_address(ours: InForce) -> None:
         change(ours, ("notify.webhook", "https://evil.example/"))
 
 
-def test_another_path_on_the_same_server_is_no_other_address(ours: InForce) -> None:
+def test_another_path_on_the_same_server_is_the_same_address(ours: InForce) -> None:
     change(ours, ("notify.webhook", "https://hooks.example.org/b"))
     change(ours, ("office.co2_url", "https://co2.example.org/v3/latest?zone=DE"))
     assert ours.current().notify.webhook.endswith("/b")
@@ -236,7 +236,7 @@ def test_a_key_that_only_signs_stays_with_another_host(ours: InForce, tmp_path: 
     assert found == [("meter.new.password_file", AGAIN)]
 
 
-def test_nor_does_mending_a_refused_file_send_one_elsewhere(ours: InForce) -> None:
+def test_a_fix_of_a_rejected_file_sends_no_secret_elsewhere(ours: InForce) -> None:
     good = ours.file.read_text()
     Worked(ours.file).end(good.encode())
     wrong = good.replace("[mqtt]", '[mqtt]\ntopic = ""')

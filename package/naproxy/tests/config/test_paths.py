@@ -89,7 +89,7 @@ def test_a_request_names_no_file_or_device_elsewhere(folder: Path) -> None:
             assert str(folder) in str(problem.reason)  # where it may lie
 
 
-def test_a_configuration_that_is_none_is_refused_and_changes_nothing(folder: Path) -> None:
+def test_an_invalid_configuration_is_rejected_and_changes_nothing(folder: Path) -> None:
     before = sorted(folder.iterdir())
     for text in (b"server = 3", b"[nonsense]\n", b"[[server", b"\xff"):
         with pytest.raises(ConfigError):
@@ -104,7 +104,7 @@ def test_a_request_names_those_that_are_there_for_it(folder: Path) -> None:
         put(in_force(folder), text.format(folder=folder).encode())
 
 
-def test_what_somebody_on_the_box_has_named_stays(folder: Path) -> None:
+def test_a_path_set_on_the_box_itself_stays(folder: Path) -> None:
     file, text = folder / "naproxy.toml", f'{METER}driver = "simulated"\nfile = "/run/watts"\n'
     file.write_text(text)
     put(in_force(folder), text.encode() + b"# mine\n")

@@ -78,7 +78,7 @@ def test_those_that_are_refused_give_way_to_the_last_that_worked(file: Path) -> 
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda p: p.symlink_to("/dev/zero")])
-def test_what_is_no_file_gives_way_and_holds_nothing_up(file: Path, make: Any) -> None:
+def test_a_path_that_is_not_a_file_is_replaced_and_blocks_nothing(file: Path, make: Any) -> None:
     worked = kept(file)
     file.unlink()
     make(file)
@@ -93,7 +93,7 @@ def test_without_any_that_worked_they_are_refused(file: Path) -> None:
         Worked(file).choose()
 
 
-def test_what_is_wrong_and_what_is_used_is_said(file: Path) -> None:
+def test_the_error_and_the_configuration_in_use_are_logged(file: Path) -> None:
     worked = kept(file)
     file.write_bytes(GOOD + b"port = 0\n")
     os.utime(file.with_name("naproxy.worked-1.toml"), (0, 0))
@@ -187,7 +187,7 @@ def test_others_than_those_that_ended_it_are_tried(file: Path) -> None:
     assert worked.choose().refused is None
 
 
-def test_a_damaged_count_is_none(file: Path) -> None:
+def test_a_damaged_count_is_ignored(file: Path) -> None:
     worked = kept(file, BETTER)
     worked.begin(GOOD)
     count = file.with_name("naproxy.starts")
@@ -265,7 +265,7 @@ def test_a_secret_is_not_swept_away_before_the_settings_name_it(
     assert not Path(named).exists()
 
 
-def test_what_is_in_the_way_of_the_file_is_replaced_when_others_are_saved(file: Path) -> None:
+def test_an_obstacle_in_the_files_place_is_replaced_at_the_next_save(file: Path) -> None:
     Worked(file).end(GOOD)
     file.unlink()
     os.mkfifo(file)
@@ -283,7 +283,7 @@ def test_wrong_settings_that_are_saved_do_not_end_it(file: Path) -> None:
     assert file.read_bytes() == b"[nonsense]\n"
 
 
-def test_a_file_mended_by_hand_is_used_when_it_is_read_again(file: Path) -> None:
+def test_a_file_fixed_by_hand_is_used_when_it_is_read_again(file: Path) -> None:
     ours = refused(file)
     file.write_bytes(BETTER)
     ours.reload()
@@ -335,7 +335,7 @@ def test_a_refused_text_is_shown_without_its_secrets() -> None:
     assert 'port = "wrong"' in text
 
 
-def test_what_was_left_out_comes_back_where_its_mark_is() -> None:
+def test_omitted_lines_come_back_at_their_mark() -> None:
     text = shown(SECRET)
     assert text
     assert mended(text, SECRET) == SECRET
@@ -431,7 +431,7 @@ def test_a_refused_file_is_told_in_the_status_and_ends_with_a_good_one(box: Supe
     assert "are not used" not in box.naproxy("status").stdout
 
 
-def test_a_refused_file_is_shown_and_mended_over_the_network(box: Supervised) -> None:
+def test_a_rejected_file_is_shown_and_fixed_over_the_network(box: Supervised) -> None:
     good = box.file.read_bytes()
     box.end()
     box.file.write_bytes(good + b'[mqtt]\npassword = "hush"\n[nonsense]\n')

@@ -166,7 +166,7 @@ def test_events_left_out_and_events_in_doubt_are_told_apart() -> None:
         assert "Choir" in str(problem)
 
 
-def test_what_is_no_address_is_refused() -> None:
+def test_an_invalid_address_is_rejected() -> None:
     web = ("ftp://a/b", "http://", "http://a:99999/", "http://[::1/", "http://a b/")
     for address in ("office.ics", *web):
         found = problems(f'{WEB}[server.awake]\ncalendar = "{address}"\n')
@@ -199,7 +199,7 @@ async def test_a_process_of_its_own_tells_the_controller(tmp_path: Path) -> None
     assert json.loads((tmp_path / "kept" / "web.json").read_text())["text"] == file.read_text()
 
 
-async def test_what_is_left_out_is_a_problem_that_is_said(tmp_path: Path) -> None:
+async def test_an_omitted_entry_is_reported_as_a_problem(tmp_path: Path) -> None:
     file = tmp_path / "office.ics"
     moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     text = GOOD.replace("DURATION", "RRULE:FREQ=SECONDLY\nDURATION")

@@ -252,16 +252,14 @@ async def test_checks_have_a_pause_between_them(
     assert len(site.asked) == 2
 
 
-async def test_what_a_rule_allows_is_not_checked(made: Checked, site: Site) -> None:
+async def test_a_page_allowed_by_a_rule_is_not_checked(made: Checked, site: Site) -> None:
     await made.awake()
     made.visit(flags=page_h.S_FREEZES)
     await made.check(2)
     assert (site.asked, made.table) == ([], [])
 
 
-async def test_what_is_answered_asleep_is_compared_after_the_wake(
-    good: Checked, site: Site
-) -> None:
+async def test_pages_answered_asleep_are_compared_after_the_wake(good: Checked, site: Site) -> None:
     await good.sleep(answered=3)
     assert good.table == [PATH]
     site.asked.clear()
@@ -297,7 +295,7 @@ async def test_a_page_that_changed_in_the_sleep_is_never_answered_again(
         ({"method": 0}, False),
     ],
 )
-async def test_what_a_person_sends_while_it_wakes_may_explain_a_change(
+async def test_a_persons_post_during_the_wake_may_explain_a_change(
     good: Checked, site: Site, event: dict[str, Any], explains: bool
 ) -> None:
     await good.sleep()
@@ -386,12 +384,12 @@ def test_a_setting_is_needed() -> None:
         (b"", None),
     ],
 )
-def test_half_an_answer_is_none(came: bytes, body: bytes | None) -> None:
+def test_half_an_answer_is_discarded(came: bytes, body: bytes | None) -> None:
     answer = parsed(came, 0.0)
     assert (answer.body if answer else None) == body
 
 
-def test_a_page_longer_than_what_is_read_is_not_whole() -> None:
+def test_a_page_beyond_the_read_limit_is_not_whole() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n"
     answer = parsed(head.ljust(MOST_BYTES, b"x"), 0.0)
     assert answer

@@ -53,7 +53,7 @@ def test_an_engine_may_wake_the_server_after_a_day_of_refusals() -> None:
     assert not refused(limit_s=0).due(GOOGLE, 1e9)
 
 
-def test_an_engine_that_was_served_meanwhile_begins_anew() -> None:
+def test_an_engine_that_was_served_meanwhile_starts_again() -> None:
     engines = refused()
     engines.served(GOOGLE, 5000.0)
     assert not engines.due(GOOGLE, 1000.0 + DAY_S)
@@ -73,13 +73,13 @@ def test_the_server_stays_awake_for_it_while_it_goes_on() -> None:
     assert not engines.crawls(1000.0 + DAY_S + QUIET_S)
 
 
-def test_whoever_was_held_for_another_reason_gets_no_window() -> None:
+def test_an_engine_held_for_another_reason_gets_no_window() -> None:
     engines = refused()
     engines.served(GOOGLE, 2000.0, held=True)
     assert engines.crawls(2000.0) is None
 
 
-def test_what_is_kept_is_taken_up_and_nonsense_is_not() -> None:
+def test_kept_values_are_restored_and_nonsense_is_ignored() -> None:
     again = Engines(DAY_S)
     again.load({**refused().dump(), "x": 5, "Bing": {"refused_since_s": "x", "y": 1}}, 2000.0)
     assert again.due(GOOGLE, 1000.0 + DAY_S)
@@ -124,7 +124,7 @@ def test_an_address_whose_name_has_it_is_the_engines() -> None:
     assert not real(ADDRESS, dns(), "Bing")
 
 
-def test_a_liar_is_none() -> None:
+def test_a_false_engine_is_not_verified() -> None:
     for name, addresses in (
         ("crawl-7.googlebot.com", ["198.51.100.1"]),
         ("crawl-7.googlebot.com", []),
@@ -164,7 +164,7 @@ class Asked:
         self.found += 1
 
 
-async def test_what_was_found_of_an_address_holds_for_a_while() -> None:
+async def test_the_verdict_on_an_address_holds_for_a_while() -> None:
     asked = Asked()
     await asked.ask(REFUSED, REFUSED)
     await asked.ask(REFUSED)
@@ -233,7 +233,7 @@ def test_the_networks_of_an_engine_are_let_in_when_it_is_due(at: At) -> None:
     assert at.engines.let_in() == [77, 78]
 
 
-def test_who_woke_the_server_crawls_and_others_take_turns(at: At) -> None:
+def test_the_engine_that_woke_the_server_crawls_and_others_take_turns(at: At) -> None:
     at.refuse()
     at.t_s += DAY_S
     at.engines.heard([HELD])
@@ -249,12 +249,12 @@ def test_who_woke_the_server_crawls_and_others_take_turns(at: At) -> None:
     assert at.page.server(0).crawl_ms == 0
 
 
-def test_a_refusal_by_pace_while_the_server_is_awake_is_none(at: At) -> None:
+def test_a_refusal_by_pace_while_the_server_is_awake_does_not_count(at: At) -> None:
     at.engines.told(REFUSED, State.AWAKE)
     assert at.engines.status() == []
 
 
-def test_what_others_get_who_say_they_are_it_is_not_its(at: At) -> None:
+def test_answers_to_impostors_do_not_count_as_the_engines(at: At) -> None:
     at.refuse()
     other = replace(HELD, outcome=Outcome.FETCH)
     at.engines.heard([replace(other, network=5), replace(other, agent=GOOGLEBOT + 1)])

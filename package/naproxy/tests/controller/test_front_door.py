@@ -88,7 +88,7 @@ def codes(found: Doors) -> tuple[str, str]:
     return http, https
 
 
-def test_each_port_is_asked_and_what_is_wrong_is_named(tls: ssl.SSLContext) -> None:
+def test_each_port_is_tested_and_its_problem_is_named(tls: ssl.SSLContext) -> None:
     async def found(text: str, http: bytes | None, https: bytes | None) -> Doors:
         async with serving(http) as one, serving(https, tls) as two:
             return await look(config.parse(text), one, two)

@@ -112,7 +112,7 @@ def test_a_number_of_another_time_is_refused(said: dict[str, Any], stale: bool) 
             assert grams(data, pointer, NOW_S) == 300
 
 
-def test_what_is_no_such_number_is_refused() -> None:
+def test_an_invalid_number_is_rejected() -> None:
     for answer, code in (
         (b"", "co2.no_json"),
         (b"<html>Log in</html>", "co2.no_json"),
@@ -188,14 +188,14 @@ def test_usual_addresses_are_taken() -> None:
         assert config.parse(f'[office]\nco2_url = "{url}"\n').office.co2_url == url
 
 
-def test_a_key_that_would_go_in_clear_is_warned_of() -> None:
+def test_a_key_sent_unencrypted_gives_a_warning() -> None:
     said = '[office]\nco2_url = "http://192.0.2.7/"\n'
     assert config.look(said).warnings == []
     (warning,) = config.look(f'{said}co2_key_file = "/etc/naproxy/co2"\n').warnings
     assert (warning.where, warning.reason.code) == ("office.co2_key_file", "config.token_in_clear")
 
 
-def test_what_is_no_key_is_not_kept() -> None:
+def test_an_invalid_key_is_not_kept() -> None:
     fields: Any = Office.__dataclass_fields__.values()
     (held,) = (each.metadata["holds"] for each in fields if each.metadata.get("holds"))
     for key in ("", "a\nb", "a\r\nHost: evil.example", "ключ", "x" * 257):
@@ -238,7 +238,7 @@ def test_it_is_asked_with_its_key_if_there_is_one(web: Web) -> None:
     assert "auth-token" not in without
 
 
-def test_an_answer_that_is_none_is_told(web: Web) -> None:
+def test_an_invalid_answer_is_reported(web: Web) -> None:
     good = b'{"carbonIntensity": 300}'
     for status, headers, body, words in (
         (401, {}, good, "status 401"),
@@ -270,7 +270,7 @@ def test_a_silent_site_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask(url) == (None, "It could not be asked: connection refused.")
 
 
-def test_who_answers_drop_by_drop_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_trickle_of_an_answer_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intensity_reader, "_FETCH_S", 0.3)
     ended = threading.Event()
 

@@ -31,7 +31,7 @@ def test_a_scanner_comes_into_the_table(shared: Page) -> None:
     assert learned(shared) == {77: Klass.SCANNER}
 
 
-def test_who_asks_for_robots_txt_of_one_of_the_sites_is_a_crawler(shared: Page) -> None:
+def test_a_client_that_asks_for_robots_txt_of_one_of_the_sites_is_a_crawler(shared: Page) -> None:
     learner = Learner(shared)
     learner.serve(["www.example.org"])
     learner.heard([replace(EVENT, client=1, path=path_hash("other.example", "/robots.txt"))])

@@ -179,7 +179,7 @@ def test_a_server_that_believes_a_proxy_leads_to_https_only_without_one() -> Non
     assert [led.through_proxy for led in seen.led] == [False]
 
 
-def test_a_redirect_within_the_https_site_is_no_circle() -> None:
+def test_a_redirect_within_the_https_site_is_not_a_loop() -> None:
     """As WordPress does: it believes the proxy, and names itself in full."""
 
     def answer(line: str, host: str, proxy: bool) -> bytes:
@@ -192,7 +192,7 @@ def test_a_redirect_within_the_https_site_is_no_circle() -> None:
     assert sight.blind(seen, "box", ["shop.example"], ["shop.example"]) is None
 
 
-def test_another_of_its_names_by_https_is_no_circle() -> None:
+def test_a_redirect_to_another_of_its_names_over_https_is_not_a_loop() -> None:
     def answer(_: str, host: str, proxy: bool) -> bytes:
         return OK if proxy and host == "www.shop.example" else redirect("https://www.shop.example/")
 
@@ -200,7 +200,7 @@ def test_another_of_its_names_by_https_is_no_circle() -> None:
     assert [led.through_proxy for led in seen.led] == [False, False]
 
 
-def test_a_circle_of_several_steps_by_https_is_one() -> None:
+def test_a_redirect_loop_of_several_steps_over_https_is_found() -> None:
     def answer(line: str, host: str, _: bool) -> bytes:
         return redirect(f"https://{host}{'/' if line == 'HEAD /start' else '/start'}")
 
@@ -210,7 +210,7 @@ def test_a_circle_of_several_steps_by_https_is_one() -> None:
     assert blind.code == "server.leads_in_a_circle"
 
 
-def test_a_way_past_the_box_is_not_followed_by_https() -> None:
+def test_a_redirect_past_the_box_is_not_followed_over_https() -> None:
     for to in ("https://127.0.0.1/", "https://shop.example:80/"):
         seen, wire = see(always(redirect(to)))
         assert (len(seen.led), len(wire.asked)) == (2, 3), to
@@ -264,7 +264,7 @@ def test_a_way_without_an_end_ends() -> None:
         assert len(wire.asked) == 1 + 2 * asked
 
 
-def test_whatever_a_browser_may_read_as_https_is_https() -> None:
+def test_any_spelling_that_a_browser_reads_as_https_is_https() -> None:
     for to in (
         *("https://[", "https:\\\\shop.example/", "HTTPS:shop.example", "ht\ttps://shop.example"),
         *("  https://shop.example", "https://a:b@shop.example:99999/", "https://"),
@@ -273,7 +273,7 @@ def test_whatever_a_browser_may_read_as_https_is_https() -> None:
         assert [led.https for led in seen.led] == [True, True], to
 
 
-def test_what_no_browser_follows_leads_nowhere() -> None:
+def test_a_redirect_that_no_browser_follows_is_ignored() -> None:
     for answer in (
         b"\xff" * 70000,
         b"HTTP/1.1 301 Moved\r\n\r\n",
@@ -331,5 +331,5 @@ async def test_how_a_connection_fails_is_told(monkeypatch: pytest.MonkeyPatch) -
         assert (seen.port, seen.whole) == (port, False), error
 
 
-async def test_a_certificate_that_is_none_has_no_names() -> None:
+async def test_an_invalid_certificate_has_no_names() -> None:
     assert await Wire().told(b"\x30\x82 no certificate") == ""

@@ -179,7 +179,7 @@ async def test_bad_lines_are_counted_and_the_port_stays_open(
 @pytest.mark.parametrize(
     ("power", "kind"), [("-20", "negative"), ("99999", "huge"), ("NaN", "not_a_number")]
 )
-async def test_a_power_that_cannot_be_is_no_reading(office: Office, power: str, kind: str) -> None:
+async def test_an_impossible_power_is_not_a_reading(office: Office, power: str, kind: str) -> None:
     office.use(office.simulated("a", power))
     await office.until(lambda: office.status("a")["faults"].get(kind, 0) > 3)
     assert office.meters.power_w("web") is None

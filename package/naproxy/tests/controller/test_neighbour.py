@@ -43,7 +43,7 @@ def test_an_address_is_kept_while_in_use_and_nothing_else_is_changed() -> None:
         assert in_a_namespace(before, calls) == after, (before, calls)
 
 
-def test_in_trouble_the_address_is_asked_for_anew() -> None:
+def test_in_trouble_the_address_is_looked_up_again() -> None:
     assert MAC not in str(in_a_namespace(known("reachable"), "n.keep(); n.forget()"))
 
 

@@ -171,7 +171,7 @@ async def test_a_policy_changed_during_a_sleep_is_told_so(runner: Runner, spy: S
     assert spy.loaded == {"kept": 1}
 
 
-async def test_what_was_learned_by_a_clock_far_ahead_is_dropped(start: Start, spy: Spy) -> None:
+async def test_values_learned_by_a_clock_far_ahead_are_dropped(start: Start, spy: Spy) -> None:
     async with start(ahead_s=86400):
         pass
     async with start():
@@ -199,7 +199,7 @@ def test_a_server_that_is_switched_off_is_expected_later_than_one_that_resumes()
         assert _times(made).wake_expect_s == said_s, sleep
 
 
-async def test_what_a_proper_answer_is_and_how_long_wakes_took_is_kept(runner: Runner) -> None:
+async def test_the_proper_answer_and_the_length_of_wakes_are_kept(runner: Runner) -> None:
     executor, machine = runner.executor, runner.machine
     machine.proper, machine.wakes.took_s = 302, [75.0, 80.0]
     assert runner.status()["proper_status"] == 302
@@ -227,7 +227,7 @@ async def test_an_invalid_or_expired_mode_is_not_taken_up(
             assert runner.status()["mode"] == "auto", mode
 
 
-async def test_what_a_policy_cannot_take_up_is_said_and_left(
+async def test_state_that_a_policy_cannot_restore_is_logged_and_ignored(
     tmp_path: Path, start: Start, spy: Spy, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -404,7 +404,7 @@ async def test_a_call_that_fails_after_the_server_was_taken_out_is_not_followed_
         (State.UNKNOWN, State.AWAKE, False),
     ],
 )
-async def test_what_the_page_knows_is_newer_than_the_journal(
+async def test_state_in_the_page_is_newer_than_the_journal(
     tmp_path: Path, start: Start, on_page: State, in_journal: State, slept: bool
 ) -> None:
     with closing(Journal(tmp_path)) as journal:
@@ -478,7 +478,7 @@ async def test_nothing_is_decided_for_a_server_that_was_taken_out(runner: Runner
 
 @pytest.mark.parametrize("last", [State.WAKING, State.TROUBLE])
 @pytest.mark.parametrize("slept", [True, False])
-async def test_a_wake_that_was_cut_off_is_taken_up_again_as_what_it_was(
+async def test_a_wake_that_was_cut_off_is_resumed_as_the_same_kind(
     tmp_path: Path, start: Start, last: State, slept: bool
 ) -> None:
     async with start() as runner:
@@ -599,7 +599,7 @@ async def test_pings_are_quick_while_it_wakes_and_slow_after(
     assert every_s[-1] >= 1.0
 
 
-async def test_pings_that_the_firmware_answers_are_no_stage(runner: Runner) -> None:
+async def test_pings_answered_by_the_firmware_are_not_a_stage(runner: Runner) -> None:
     machine = runner.machine
     machine.state, machine.slept = State.ASLEEP, True
     runner.executor.step(Pinged(True, time.monotonic()))

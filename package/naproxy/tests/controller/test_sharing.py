@@ -182,7 +182,7 @@ async def test_a_robot_that_found_it_awake_is_nobody_the_server_waits_for(server
     assert last[0] == VISITOR
 
 
-async def test_what_a_spender_asks_is_not_for_the_policy(server: Awake) -> None:
+async def test_requests_of_a_spent_client_do_not_reach_the_policy(server: Awake) -> None:
     server.asks(VISITOR)
     server.shares.programs.charge(PROGRAM.address, 600.0, 0.0)
     server.passes(100)
@@ -250,7 +250,7 @@ async def test_abandoned_requests_keep_it_awake_for_a_minute(server: Awake) -> N
     assert server.inhibitors() == []
 
 
-async def test_who_asks_and_hangs_up_over_and_over_pays_for_it(server: Awake) -> None:
+async def test_a_client_that_keeps_hanging_up_pays_for_it(server: Awake) -> None:
     server.woken_by(PROGRAM)
     server.page.server(0).fetching_now = 1
     for _ in range(30):
@@ -281,7 +281,9 @@ async def test_time_awake_for_all_is_on_nobodys_share(server: Awake, by_hand: bo
     assert server.shares.spent == ()
 
 
-async def test_the_status_tells_how_many_are_over_and_what_strangers_cost(server: Awake) -> None:
+async def test_the_status_counts_spent_clients_and_strangers_cost(
+    server: Awake,
+) -> None:
     assert server.runner.status()["over_share"] == {
         "addresses": 0,
         "networks": 0,
@@ -356,7 +358,7 @@ def told(shared: Page) -> dict[int, int]:
     return {slot.who: slot.servers for slot in shared.layout.spent if slot.who}
 
 
-def test_who_is_over_is_in_the_page_by_server_people_apart_from_programs(shared: Page) -> None:
+def test_spent_clients_are_in_the_page_by_server_people_apart_from_programs(shared: Page) -> None:
     Spent(shared).tell({0: over(7, 9, programs=(8,)), 3: over(8, 9, programs=(7,))})
     slots = {slot.who: (slot.servers, slot.programs) for slot in shared.layout.spent if slot.who}
     assert slots == {7: (1, 8), 8: (8, 1), 9: (9, 0)}
@@ -370,7 +372,9 @@ def test_of_more_than_the_page_holds_people_come_before_programs(shared: Page) -
     assert {1, 2, 3} <= listed.keys()
 
 
-def test_who_is_not_over_any_more_is_taken_out_also_by_a_new_controller(shared: Page) -> None:
+def test_clients_back_within_their_share_are_removed_even_after_a_restart(
+    shared: Page,
+) -> None:
     spent = Spent(shared)
     spent.tell({0: over(7, 8, 9)})
     spent.tell({0: over(8)})
@@ -401,7 +405,7 @@ def test_of_more_than_the_page_holds_the_last_are_told(shared: Page) -> None:
     assert sorted(told(shared)) == list(range(301 - page_h.MOST_SPENT, 301))
 
 
-def test_what_has_not_changed_is_not_written_again(shared: Page) -> None:
+def test_unchanged_values_are_not_written_again(shared: Page) -> None:
     spent = Spent(shared)
     spent.tell({0: over(7)})
     seq = shared.layout.seq

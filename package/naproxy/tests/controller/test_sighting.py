@@ -110,7 +110,7 @@ async def test_a_look_holds_for_an_hour(asked: Asked) -> None:
     assert asked.looks == 2
 
 
-async def test_what_was_not_seen_is_looked_at_again_soon(asked: Asked) -> None:
+async def test_an_inconclusive_look_is_repeated_soon(asked: Asked) -> None:
     asked.port = "unknown"
     await asked.sighting.now()
     assert asked.sighting.blind == NOT_SEEN
@@ -132,7 +132,7 @@ async def test_a_restart_while_it_sleeps_needs_no_look(asked: Asked) -> None:
     assert asked.looks == 1
 
 
-async def test_a_journal_that_makes_no_sense_is_no_look(asked: Asked) -> None:
+async def test_an_invalid_journal_counts_as_no_look(asked: Asked) -> None:
     for kept in ({}, {"about": 5, "look": 7}, {"look": {"port": "open"}}):
         asked.journal.save("look.web", kept)
         assert asked.anew().blind == NOT_LOOKED, kept
@@ -171,7 +171,7 @@ async def test_a_look_at_a_server_that_fell_asleep_meanwhile_is_thrown_away(aske
     assert asked.sighting.blind == NOT_LOOKED
 
 
-async def test_who_asks_twice_at_once_looks_once(asked: Asked) -> None:
+async def test_two_requests_at_once_cause_one_look(asked: Asked) -> None:
     await asyncio.gather(asked.sighting.now(), asked.sighting.now())
     assert asked.looks == 1
 
@@ -231,7 +231,7 @@ async def test_armed_in_the_file_it_sleeps_by_itself_only_after_a_look(made: Run
     }
 
 
-async def test_who_came_past_the_box_is_counted_and_known_after_a_restart(start: Start) -> None:
+async def test_visitors_past_the_box_are_counted_and_known_after_a_restart(start: Start) -> None:
     async with start() as made:
         made.configure(replace(SERVER, sleep=ssh.Settings()), "lo")
         assert made.status()["https"]["around"]["today"] == 0

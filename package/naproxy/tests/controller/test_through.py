@@ -119,7 +119,7 @@ def test_only_joined_connections_are_requests(shared: Page, record: page_h.Servi
         assert [event.outcome for event in through.events(1000)] == outcomes, counter
 
 
-def test_who_was_held_for_long_was_delayed(shared: Page, record: page_h.Service) -> None:
+def test_a_visitor_held_for_long_was_delayed(shared: Page, record: page_h.Service) -> None:
     for held_ms, delayed in ((1999, 0), (2002, page_h.E_DELAYED)):
         record.held = record.held_ms = 0
         through = Through(shared, 0)

@@ -96,7 +96,7 @@ async def test_port_and_answer_of_a_real_server_are_stages_of_their_own() -> Non
     server.close()
 
 
-async def test_a_ping_and_a_probe_from_before_the_call_are_no_marks() -> None:
+async def test_a_ping_and_a_probe_from_before_the_call_do_not_count() -> None:
     stages = WakeStages(**UNSEEN)
     called_s = time.monotonic()
     stages.begin(called_s, 43.3)

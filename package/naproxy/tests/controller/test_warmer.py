@@ -158,7 +158,7 @@ async def test_nothing_is_fetched_where_nothing_is_frozen(tmp_path: Path, box: B
     assert box.asked == []
 
 
-async def test_what_the_cache_does_not_take_is_no_gain(made: Warmer, box: Box) -> None:
+async def test_a_page_that_the_cache_rejects_is_not_a_gain(made: Warmer, box: Box) -> None:
     learned(made)
     box.status = 409
     await made.before_sleep()
@@ -171,7 +171,7 @@ async def test_without_its_listener_the_server_sleeps_all_the_same(made: Warmer)
     assert made.status()["fetches"] == 0
 
 
-async def test_who_calls_the_sleep_off_ends_the_fetching(made: Warmer, box: Box) -> None:
+async def test_a_cancelled_sleep_ends_the_fetching(made: Warmer, box: Box) -> None:
     for number in range(40):
         made.stored(stored(number, f"/{number}.png"))
     made.observed(State.ASLEEP, 2.0)
@@ -252,7 +252,7 @@ async def test_a_wait_has_its_price_where_waits_are_short(made: Warmer, box: Box
     assert made._costs().wait_j == pytest.approx(0.5 * (1000 * 41.7 - 170.7))
 
 
-def test_what_makes_no_sense_on_the_disk_is_left(made: Warmer) -> None:
+def test_nonsense_on_the_disk_is_ignored(made: Warmer) -> None:
     file = {"path": 1, "host": "a", "url": "/", "accept": "", "https": False, "bytes": 1}
     several = [[{**file, **wrong}] for wrong in ({"url": "x"}, {"url": "/\r\nX: y"}, {"path": "1"})]
     for worth in (None, [1], [{"path": 1}], *several):
@@ -262,7 +262,7 @@ def test_what_makes_no_sense_on_the_disk_is_left(made: Warmer) -> None:
     assert made.kept()["worth"]
 
 
-def test_what_would_be_another_request_is_not_asked_for() -> None:
+def test_a_target_that_would_change_the_request_is_not_fetched() -> None:
     for url in ("relative", "/a b", "/a\r\nHost: evil", "/\x00", "http://other/", "/é"):
         assert not askable("a.example", url, ""), url
     assert askable("a.example", "/a?b=%20c", "image/webp, */*")

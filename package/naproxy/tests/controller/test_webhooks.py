@@ -62,7 +62,7 @@ def test_nothing_else_does(shared: Page) -> None:
         assert told(shared) == [], other
 
 
-def test_what_people_load_as_a_page_is_none(shared: Page) -> None:
+def test_a_path_that_people_load_as_a_page_is_not_a_webhook(shared: Page) -> None:
     webhooks = knowing(shared, HOOK, 6)
     webhooks.heard(loads(range(PEOPLE)))
     assert told(shared) == [6]
@@ -122,7 +122,7 @@ def test_they_are_kept_over_a_restart(shared: Page, tmp_path: Path) -> None:
     assert told(anew) == [HOOK]
 
 
-def test_what_makes_no_sense_is_left(shared: Page) -> None:
+def test_invalid_kept_values_are_ignored(shared: Page) -> None:
     for saved in ({}, {"webhook_paths": 5}, {"webhook_paths": ["a", -1, 0, 1 << 64, None]}):
         Webhooks(shared, 1).take_up(saved)
         assert told(shared) == [], saved

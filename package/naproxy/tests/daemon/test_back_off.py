@@ -49,7 +49,7 @@ def test_pauses_grow_and_end_with_a_good_run(tmp_path: Path) -> None:
     assert unit.ends(now_s + 604) == 0
 
 
-def test_a_damaged_memory_is_no_failure(tmp_path: Path) -> None:
+def test_a_damaged_memory_is_not_a_failure(tmp_path: Path) -> None:
     unit = Unit(tmp_path)
     for text in ("", "x y z\n", "3\n", "9 99999999\n"):
         (tmp_path / "varnish.failures").write_text(text)

@@ -187,7 +187,7 @@ def test_a_bad_configuration_is_refused_at_the_start_in_words(make: Callable[...
     assert "box.notise: is not known; did you mean notice?" in box.log()
 
 
-def test_what_the_page_leaves_out_as_a_sum_is_in_the_status(shared: Box) -> None:
+def test_sums_that_the_page_omits_are_in_the_status(shared: Box) -> None:
     record = shared.record()
     record.requests[Klass.PERSON][Outcome.HIT] = 5
     record.requests[Klass.API][Outcome.HELD] = 2
@@ -411,7 +411,7 @@ def test_the_socket_for_readers_tells_how_servers_are_and_nothing_else(shared: B
             assert ask(path, route.method, target, {}).status == 403, name
 
 
-def test_a_mode_that_is_none_is_refused_and_changes_nothing(shared: Box) -> None:
+def test_an_invalid_mode_is_rejected_and_changes_nothing(shared: Box) -> None:
     bodies: list[dict[str, Any]] = [
         *({"mode": "awake", "until_s": until_s} for until_s in ("soon", True, 1, 1e300)),
         *({"mode": "auto", "until_s": 4e9}, {"mode": None}, {}),

@@ -110,7 +110,7 @@ def test_a_bad_backup_is_refused_and_nothing_changes(box: Box) -> None:
     assert box.process.poll() is None
 
 
-def test_the_controller_begins_anew_without_what_nobody_fetched(box: Box) -> None:
+def test_the_controller_restarts_without_an_answer_that_was_never_fetched(box: Box) -> None:
     ask(box, "POST", "/backup", secrets=True)
     send(box, b"half a backup")
     folder = box.data_dir / "box"
@@ -156,7 +156,7 @@ def test_the_log_is_shown_filtered_and_bounded(shared: Box) -> None:
     assert all(line.isprintable() for line in said)
 
 
-def test_what_there_is_not_is_refused(shared: Box) -> None:
+def test_missing_things_are_rejected(shared: Box) -> None:
     for path, status in (
         ("/logs?source=/etc/shadow", 400),
         ("/logs?limit=-1", 400),

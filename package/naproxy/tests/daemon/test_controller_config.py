@@ -176,7 +176,7 @@ def test_the_keys_are_those_of_the_list_for_the_web_interface(box: Box) -> None:
     assert box.call("GET", "/v1/config/keys") == (200, json.loads(listed))
 
 
-def test_what_there_is_not_is_said(box: Box) -> None:
+def test_missing_things_are_reported(box: Box) -> None:
     for method, path, status in (
         ("DELETE", "/v1/config", 405),
         ("PATCH", "/v1/config/keys", 405),
@@ -234,7 +234,7 @@ def test_a_password_that_the_settings_of_before_name_is_kept_for_them(box: Box) 
     assert kept(box) == {}
 
 
-def test_what_is_no_secret_is_refused_and_nothing_is_kept(box: Box) -> None:
+def test_an_invalid_secret_is_rejected_and_nothing_is_kept(box: Box) -> None:
     before = box.file.read_bytes()
     cases: list[tuple[str, Any, str, str]] = [
         *(

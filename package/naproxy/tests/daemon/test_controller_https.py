@@ -125,7 +125,7 @@ def test_a_pkcs12_file_is_sent_by_the_command(both: Both, tmp_path: Path) -> Non
     assert both.kept() == ["main.pem"]
 
 
-def test_what_is_not_good_is_refused_with_a_reason_and_nothing_is_kept(both: Both) -> None:
+def test_a_bad_certificate_is_rejected_with_a_reason_and_nothing_is_kept(both: Both) -> None:
     before = both.config()
     now_s = time.time()
     good = both.authority.issue("one.example")
@@ -159,7 +159,7 @@ def test_what_is_not_good_is_refused_with_a_reason_and_nothing_is_kept(both: Bot
     assert both.config() == before
 
 
-def test_a_name_that_is_none_is_refused(both: Both) -> None:
+def test_an_invalid_name_is_rejected(both: Both) -> None:
     good = both.authority.issue("one.example")
     sent = {"pem": both.authority.chain(good).decode(), "key": good.key.decode()}
     for name in ("..%2Fevil", "A", "a" * 32, "a%20b", "x%0A"):
@@ -180,7 +180,7 @@ def test_a_certificate_that_visitors_need_is_removed_only_by_force(both: Both) -
     assert (both.kept(), both.config()["certificate"]) == ([], [])
 
 
-def test_no_key_is_in_what_the_box_tells_of_itself(both: Both) -> None:
+def test_the_status_of_the_box_contains_no_key(both: Both) -> None:
     both.box.wait(State.AWAKE)
     issued = both.authority.issue("one.example", kind="rsa")
     assert both.send(issued)[0] == 200
@@ -201,7 +201,7 @@ def test_no_key_is_in_what_the_box_tells_of_itself(both: Both) -> None:
     assert [line for line in lines if line in shown] == []
 
 
-def test_what_is_sent_outlives_the_controller(both: Both) -> None:
+def test_uploaded_certificates_outlive_the_controller(both: Both) -> None:
     """haproxy starts without it, and goes on without it."""
     issued = both.authority.issue("one.example")
     assert both.send(issued)[0] == 200

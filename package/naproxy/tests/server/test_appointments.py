@@ -60,11 +60,11 @@ def test_the_systems_housekeeping_is_nothing_to_wake_for_and_all_else_is() -> No
         assert names(known(Job(name, HOUR_S))) == [name]
 
 
-def test_what_runs_every_hour_is_nothing_to_wake_for() -> None:
+def test_hourly_jobs_do_not_wake_the_server() -> None:
     assert names(known(Job("www-data: php", 60, often=True))) == []
 
 
-def test_what_the_office_ignores_is_nothing_to_wake_for_and_forgotten_at_once() -> None:
+def test_jobs_that_the_office_ignores_wake_nothing_and_are_forgotten_at_once() -> None:
     for ignore in ("backup.timer", "backup*"):
         jobs = (BACKUP, Job("x.timer", 5))
         assert names(known(*jobs, ignore=(ignore,))) == ["x.timer"], ignore
@@ -89,7 +89,7 @@ def test_however_many_it_tells_the_next_ones_are_kept() -> None:
     assert names(known(*jobs)) == [f"{n}.timer" for n in range(1, 17)]
 
 
-def test_what_it_tells_replaces_what_it_told() -> None:
+def test_a_report_replaces_the_one_before() -> None:
     found = known()
     found.told([Job("x.timer", 60)], NOW_S)
     assert names(found) == ["x.timer"]
@@ -129,7 +129,7 @@ def test_it_is_woken_so_much_earlier_as_waking_takes_and_a_margin_or_as_soon_as_
         assert known().due(t_s, NOW_S, WAKE_S) == appointment(), t_s
 
 
-def test_who_fell_asleep_after_it_is_not_woken_for_it_again() -> None:
+def test_a_server_that_fell_asleep_after_an_appointment_is_not_woken_for_it_again() -> None:
     assert known().due(DUE_S + HOUR_S, DUE_S + 1, WAKE_S) is None
 
 
@@ -180,7 +180,7 @@ def test_a_restart_renews_no_moment_of_a_past_appointment() -> None:
     assert missed.begins(DUE_S + HOUR_S, 1.0, WAKE_S) == appointment(), "it slept through it"
 
 
-def test_what_makes_no_sense_is_nothing_known() -> None:
+def test_nonsense_counts_as_unknown() -> None:
     for saved in (None, 1, [1], [["x"]], [["soon", "x"]], [[1.0, "x", "y"]], {"a": 1}):
         found = Appointments(Settings(), UTC)
         found.load(saved)

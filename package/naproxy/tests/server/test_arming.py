@@ -107,7 +107,7 @@ def test_proof_breaker_and_visitors_survive_a_restart() -> None:
     assert new == old
 
 
-def test_what_was_saved_and_is_nonsense_arms_nothing() -> None:
+def test_saved_nonsense_arms_nothing() -> None:
     for value in (None, 1, True, [], {"a": 1}):
         made = arming()
         made.load({"proven": value, "tripped": value})

@@ -17,7 +17,7 @@ def seen(*days: int, through: int = 0) -> Around:
     return around
 
 
-def test_who_is_still_connected_is_no_new_visit_and_who_is_back_after_half_an_hour_is() -> None:
+def test_a_connected_visitor_is_not_a_new_visit_but_one_back_after_half_an_hour_is() -> None:
     around = Around()
     for t_s, number in ((0.0, 2), (60.0, 3), (120.0, 1), (180.0, 2)):
         around.connected(t_s, DAY, number)
@@ -26,7 +26,7 @@ def test_who_is_still_connected_is_no_new_visit_and_who_is_back_after_half_an_ho
     assert around.on(DAY) == 6
 
 
-def test_who_stays_over_midnight_counts_on_both_days_and_once_in_all() -> None:
+def test_a_visit_over_midnight_counts_on_both_days_and_once_in_all() -> None:
     by_box, by_server = Around(), Around()
     for day in (0, 1):
         by_box.connected(60.0 * day, DAY + day, 2)
@@ -35,7 +35,7 @@ def test_who_stays_over_midnight_counts_on_both_days_and_once_in_all() -> None:
         assert (around.on(DAY), around.on(DAY + 1), around.total) == (2, 2, 2)
 
 
-def test_a_clock_that_was_set_back_begins_anew() -> None:
+def test_after_the_clock_was_set_back_counting_restarts() -> None:
     around = Around()
     around.connected(1e9, DAY, 2)
     around.connected(0.0, DAY - 1, 2)
@@ -75,7 +75,7 @@ def test_one_person_through_the_box_ends_it() -> None:
     assert not around.through(DAY + 3)
 
 
-def test_what_the_server_counts_is_taken_once_and_on_from_where_it_begins_anew() -> None:
+def test_the_servers_counts_are_taken_once_and_go_on_after_their_restart() -> None:
     around = Around()
     for run, visits, here, news, total in (
         ("a", 2, 2, True, 2),
@@ -106,14 +106,14 @@ def test_the_box_is_blind_by_the_servers_count_as_by_its_own() -> None:
     assert around.blind(DAY + 3) == Reason("server.blind", days=3, around=2)
 
 
-def test_what_an_older_box_kept_is_taken_up() -> None:
+def test_values_kept_by_an_older_box_are_restored() -> None:
     kept, around = seen(1, 2, 3).dump(), Around()
     del kept["told"]
     around.load(kept)
     assert (around.total, around.tells) == (3, False)
 
 
-def test_what_it_keeps_is_bounded() -> None:
+def test_the_kept_values_are_bounded() -> None:
     around = seen(*range(1000))
     assert len(around.dump()["days"]) == 8
     assert around.total == 1000
@@ -129,7 +129,7 @@ def test_it_is_the_same_after_a_restart() -> None:
     assert again.total == around.total + 1
 
 
-def test_what_was_kept_and_does_not_fit_counts_as_nothing() -> None:
+def test_invalid_kept_values_count_as_nothing() -> None:
     for changes in (
         {"days": None},
         {"days": [1]},

@@ -157,7 +157,7 @@ def test_times_and_mean_power_of_each_cycle_are_measured(passed: Office) -> None
         assert cycle.asleep_w == pytest.approx(OFF_W, rel=0.1)
 
 
-def test_what_a_login_takes_is_taken_off_the_time_to_fall_asleep(passed: Office) -> None:
+def test_the_time_of_a_login_is_subtracted_from_the_time_to_fall_asleep(passed: Office) -> None:
     assert all(cycle.fell_net_s is None for cycle in passed.commissioning.cycles)
     assert "fell_net_s" not in passed.status()["times"]  # type: ignore[operator]
     office = Office()
@@ -233,7 +233,7 @@ def test_a_server_that_goes_down_again_after_the_wake_is_not_armed() -> None:
     assert office.commissioning.disproved
 
 
-def test_a_moment_without_an_answer_while_awake_is_no_failure() -> None:
+def test_a_moment_without_an_answer_while_awake_is_not_a_failure() -> None:
     office = Office().to(Phase.AWAKE)
     office.enter(State.UNKNOWN, STOPPED)
     office.enter(State.AWAKE, Reason("server.answers"))
@@ -285,7 +285,7 @@ def test_a_server_that_wakes_by_itself_each_time_is_not_armed() -> None:
     assert_failed(office, 1, why, disproved=False)
 
 
-def test_what_speaks_against_a_sleep_is_waited_for_and_told() -> None:
+def test_a_reason_against_sleep_is_waited_for_and_reported() -> None:
     office = Office()
     office.inhibitors = (CONNECTIONS,)
     office.play(5)
@@ -325,7 +325,7 @@ def test_a_server_that_is_busy_after_an_installation_is_waited_for(busy: Reason)
     assert_failed(office, 1, Reason("server.cannot_sleep", why=refused), disproved=False)
 
 
-def test_what_speaks_against_a_sleep_for_long_ends_it_with_the_reason() -> None:
+def test_a_lasting_reason_against_sleep_ends_it_with_that_reason() -> None:
     office = Office()
     kept = Reason("server.kept_awake")
     office.inhibitors = (kept, CONNECTIONS)

@@ -53,7 +53,7 @@ def test_either_visitor_proves_it_where_https_can_reach_nothing_but_the_box() ->
             assert made.waits is None, (way, seen)
 
 
-def test_what_a_person_confirms_is_no_visitor() -> None:
+def test_a_persons_confirmation_is_not_a_visitor() -> None:
     made = live(NAME)
     made.confirm(NOW_S)
     assert made.waits is None
@@ -70,7 +70,7 @@ def test_a_new_test_counts_visitors_of_the_last_days() -> None:
     assert made.waits == waits(NAME)
 
 
-def test_what_was_seen_and_confirmed_survives_a_restart() -> None:
+def test_visitors_and_confirmations_survive_a_restart() -> None:
     old, new = live(NAME), live(NAME)
     old.visited(NOW_S, NOW_S + 1)
     old.confirm(NOW_S + 2)
@@ -78,7 +78,7 @@ def test_what_was_seen_and_confirmed_survives_a_restart() -> None:
     assert new.status() == old.status()
 
 
-def test_what_was_saved_and_is_nonsense_is_no_visitor() -> None:
+def test_saved_nonsense_is_not_a_visitor() -> None:
     for saved in (None, 5, "x", [], {"http_s": "x", "assumed": 1}, {"https_s": []}):
         made = live(NAME)
         made.load(saved)

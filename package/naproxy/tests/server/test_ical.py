@@ -412,7 +412,7 @@ def test_an_entry_that_is_not_understood_is_left_out_and_said() -> None:
         assert len(agenda.events) == 1, lines
 
 
-def test_a_zone_that_rings_each_second_is_not_reckoned() -> None:
+def test_a_zone_that_changes_each_second_is_not_computed() -> None:
     defined = OUTLOOK.replace("FREQ=YEARLY;BYDAY=-1SU;BYMONTH=10", "FREQ=SECONDLY")
     body = defined + event("DTSTART;TZID=W. Europe Standard Time:20261118T090000", "DURATION:PT1H")
     agenda = found(body, "2026-11-16", "2026-11-23")
@@ -437,7 +437,7 @@ def test_a_hostile_calendar_takes_no_longer_than_a_large_one() -> None:
         assert process_time() - began_s < 5, case
 
 
-def test_what_is_no_calendar_is_refused() -> None:
+def test_an_invalid_calendar_is_rejected() -> None:
     for text, code in (
         (b"<!doctype html><title>Log in</title>", "server.calendar_other"),
         (b"", "server.calendar_other"),

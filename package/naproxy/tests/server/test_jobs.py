@@ -139,13 +139,13 @@ DAILY = (
 )
 
 
-def test_what_run_parts_would_start_is_told_by_name_unless_anacron_sees_to_it() -> None:
+def test_programs_of_run_parts_are_listed_by_name_unless_anacron_runs_them() -> None:
     lines = ("parts /etc/cron.daily apt-compat backup", "crontab /etc/crontab", DAILY)
     assert {each.name for each in told(*lines)} == {"cron.daily/apt-compat", "cron.daily/backup"}
     assert told("anacron", *lines) == []
 
 
-def test_what_runs_every_hour_is_told_apart() -> None:
+def test_hourly_jobs_are_told_apart() -> None:
     often = {
         "*/5 * * * *": True,
         "17 * * * *": True,
@@ -207,7 +207,7 @@ Mon 2026-11-23 18:28:39 UTC 1h 59min left - - backup.timer                 backu
 """  # noqa: E501 - as systemd writes it
 
 
-def test_what_systemctl_prints_is_read_either_way() -> None:
+def test_both_formats_of_systemctl_are_read() -> None:
     for printed in (DEBIAN_JSON, DEBIAN_TABLE):
         found = told(*(f"timers {line}" for line in printed.splitlines()), now_s=DEBIAN_S)
         assert [(job.name, round(job.in_s / 60)) for job in found] == [
@@ -267,7 +267,7 @@ UNREADABLE = (
 )
 
 
-def test_what_is_not_whole_or_no_such_thing_is_said_to_be_unreadable() -> None:
+def test_an_incomplete_or_invalid_report_is_unreadable() -> None:
     for number, wrong in enumerate(UNREADABLE):
         try:
             jobs.parse(wrong, UTC, zone)
@@ -277,7 +277,7 @@ def test_what_is_not_whole_or_no_such_thing_is_said_to_be_unreadable() -> None:
 
 
 @given(st.lists(st.text(max_size=60), max_size=8))
-def test_whatever_it_tells_is_read_or_refused(lines: list[str]) -> None:
+def test_any_report_is_read_or_rejected(lines: list[str]) -> None:
     try:
         found = told(*lines, "crontab /etc/cron.d/x", *(f"|{line}" for line in lines))
     except UnreadableError:

@@ -152,7 +152,7 @@ def test_a_button_that_is_all_there_is_is_pressed_again_if_the_machine_is_off() 
     assert ladder.again(on=True) == Call(None, 1.0)
 
 
-def test_a_memory_that_is_nonsense_is_none() -> None:
+def test_an_invalid_memory_is_ignored() -> None:
     for score in ("much", None, True, -1, 2, [], math.nan):
         ladder = Ladder([PACKETS, BMC], {"e": score, "x": 0.1})
         assert ladder.dump() == {"e": 0.5, "i": 0.5}, score
@@ -162,9 +162,7 @@ def test_a_memory_that_is_nonsense_is_none() -> None:
     st.lists(st.sampled_from(["climb", "on", "again", "failed", "up", "begin"]), max_size=60),
     st.permutations([PACKETS, BMC, BUTTON]),
 )
-def test_whatever_happens_it_ends_and_never_presses_while_on(
-    acts: list[str], rungs: list[Rung]
-) -> None:
+def test_any_sequence_ends_and_never_presses_while_on(acts: list[str], rungs: list[Rung]) -> None:
     play = Play(*rungs)
     ladder, called = play.ladder, 0
     for act in acts:

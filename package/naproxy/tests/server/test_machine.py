@@ -167,7 +167,7 @@ STARTS = [
 ]
 
 
-def test_state_after_the_start_is_what_was_seen_of_a_server_that_slept_or_not() -> None:
+def test_the_state_after_the_start_is_the_observed_one_asleep_before_or_not() -> None:
     for slept, sign, busy, seconds, state, reason in STARTS:
         office = Office(slept=slept)
         office.busy = busy
@@ -318,7 +318,7 @@ def test_falling_takes_no_less_than_no_time_where_it_was_silent_before_the_order
     assert office.machine.fall.last_s == 0
 
 
-def test_a_probe_that_began_before_it_was_up_is_no_doubt_about_it() -> None:
+def test_a_probe_that_began_before_it_was_up_raises_no_doubt() -> None:
     office = Office().waking()
     began_s = office.now_s
     office.now_s += 0.9
@@ -404,7 +404,7 @@ def test_a_server_that_wakes_before_its_silence_lasted_is_awake_at_once() -> Non
     assert office.state() is State.AWAKE
 
 
-def test_who_waits_does_not_wait_the_whole_limit_for_a_sleep_that_may_yet_come() -> None:
+def test_a_waiting_visitor_does_not_wait_the_whole_limit_for_a_sleep_that_may_yet_come() -> None:
     office = Office().accepted()
     office.step(WakeAsked(WAKE_REQUEST))
     office.play(2 * TIMES.sleep_expect_s + machine.SILENT_S + 0.2, Sign.READY)
@@ -433,7 +433,7 @@ def test_a_server_that_wakes_by_itself_is_awake() -> None:
 # Waking and trouble
 
 
-def test_calls_are_repeated_until_it_answers_and_what_the_wake_took_is_recorded() -> None:
+def test_calls_are_repeated_until_it_answers_and_the_length_of_the_wake_is_recorded() -> None:
     office = Office().waking()
     office.play(1.3, Sign.SILENT)
     assert len(office.of(SendWake)) == 3

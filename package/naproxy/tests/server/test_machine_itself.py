@@ -62,7 +62,7 @@ def test_is_probed_when_it_has_answered_no_request_for_a_second() -> None:
     assert office.step(InUse()) == [Probe(TIMES.interval_s)]
 
 
-def test_what_is_doubted_already_is_not_probed_anew() -> None:
+def test_a_state_already_in_doubt_is_not_probed_again() -> None:
     office = Office().awake()
     office.now_s += 5
     office.see(Sign.SILENT)

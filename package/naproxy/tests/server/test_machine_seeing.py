@@ -92,7 +92,7 @@ def test_a_server_that_crashes_while_it_falls_asleep_is_woken_and_told_apart() -
     assert office.machine.reason == Reason("server.draws_on", took_s=30)
 
 
-def test_who_needs_the_server_does_not_wait_for_a_slow_meter() -> None:
+def test_a_request_does_not_wait_for_a_slow_meter() -> None:
     office = seeing(power_w=ON_W).ordered()
     office.step(WakeAsked(WAKE_REQUEST))
     office.look(1.5, Sign.SILENT)
@@ -131,7 +131,7 @@ def test_a_foreign_machine_on_its_address_does_not_pass_for_awake() -> None:
     assert office.state() is State.TROUBLE
 
 
-def test_a_foreign_machine_at_the_start_is_no_sleeping_server_and_holds_nobody_up() -> None:
+def test_a_foreign_machine_at_the_start_is_not_a_sleeping_server_and_delays_no_visitor() -> None:
     for slept in (False, True):
         office = Seeing(slept=slept)
         office.look(machine.GONE_S + 0.5, Sign.FOREIGN)

@@ -117,7 +117,7 @@ def test_a_server_that_was_never_put_to_sleep_passes_its_errors_on() -> None:
     assert office.state() is State.AWAKE
 
 
-def test_what_is_no_worse_than_before_is_ready_at_once() -> None:
+def test_an_answer_no_worse_than_before_the_sleep_is_ready_at_once() -> None:
     for proper, status in ((0, 404), (404, 200), (401, 204)):
         office = woken(proper)
         office.see(Sign.READY, status=status)
@@ -183,7 +183,7 @@ def test_a_web_server_that_was_stopped_is_not_waited_for_as_a_start() -> None:
     assert office.state() is State.TROUBLE
 
 
-def test_what_is_late_is_expected_later_and_never_in_no_time() -> None:
+def test_a_late_answer_is_expected_later_and_never_at_once() -> None:
     office = woken()
     for gone_s, eta_s in ((1, 4), (4, 1), (5, 1.25), (40, 10)):
         since_s = office.machine.since_s

@@ -70,7 +70,7 @@ def test_a_meter_knows_better_than_the_time_it_takes() -> None:
     assert past.own.seen(past.t_s) == SEEN
 
 
-def test_who_does_not_come_when_called_has_not_slept() -> None:
+def test_a_server_that_does_not_come_when_called_has_not_slept() -> None:
     past = Past()
     past.sleeps()
     past.enters(State.AWAKE, State.UNKNOWN, 7200, 600)
@@ -97,7 +97,7 @@ def test_a_sleep_by_order_and_a_moment_s_silence_say_nothing() -> None:
     assert past.own.seen(past.t_s) == SEEN
 
 
-def test_what_was_not_kept_by_us_is_nothing() -> None:
+def test_values_not_kept_by_us_are_ignored() -> None:
     for saved in (None, {}, "x", [None], [[1.0]]):
         own = OwnSleeps()
         own.load(saved)

@@ -52,7 +52,7 @@ def test_why_it_is_not_up_follows_from_power_pings_and_probe() -> None:
     assert why(sight(), Sign.FOREIGN) == DETAIL
 
 
-def test_a_ping_that_was_answered_before_it_slept_is_no_answer() -> None:
+def test_a_ping_answered_before_the_sleep_does_not_count() -> None:
     made = Sight(on_w=43.3)
     made.see(50.0, State.AWAKE, 0.0, Pinged(True, 49.9))
     made.see(70.1, State.ASLEEP, 70.0, Pinged(True, 69.9))
@@ -72,7 +72,7 @@ def test_much_less_than_awake_is_low() -> None:
         assert sight(power_w=power_w).low(NOW_S) is low, power_w
 
 
-def test_what_it_draws_awake_is_learned_whatever_the_configuration_says() -> None:
+def test_its_power_awake_is_learned_despite_the_configuration() -> None:
     made = Sight(on_w=43.3)
     for _ in range(100):
         made.see(NOW_S, State.AWAKE, 0.0, Metered(12.0))

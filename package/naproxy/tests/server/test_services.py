@@ -24,7 +24,7 @@ def found(text: str, *choices: str) -> dict[str, str]:
     return {each.key: each.effect for each in office.services(parse(text).listeners)}
 
 
-def test_what_is_told_is_read_and_written_again() -> None:
+def test_a_report_is_read_and_written_again() -> None:
     told = parse(f"{OFFICE} more/3")
     assert told.flows
     assert told.more == 3
@@ -50,14 +50,14 @@ GARBLED = (
         ("x" * 8193, "too long"),
     ],
 )
-def test_what_is_garbled_or_too_long_is_refused(text: str, why: str) -> None:
+def test_a_garbled_or_overlong_report_is_rejected(text: str, why: str) -> None:
     with pytest.raises(services.UnreadableError, match=why) as refused:
         parse(text)
     assert str(refused.value).isprintable()
 
 
 @given(st.text(max_size=400))
-def test_whatever_a_server_tells_is_read_or_refused(text: str) -> None:
+def test_any_report_is_read_or_rejected(text: str) -> None:
     try:
         told = parse(text)
     except services.UnreadableError:
@@ -116,13 +116,13 @@ def test_a_service_is_known_by_its_ports_or_its_program() -> None:
         assert found(ports) == proposals, ports
 
 
-def test_the_box_s_own_business_is_no_other_service() -> None:
+def test_the_boxs_own_ports_are_not_other_services() -> None:
     told = f'{SERVER}[server.sleep]\ndriver = "agent"\nport = 47000\n'
     office = document.office_of(document.parse(told).server[0])
     assert office.services(parse("80/tcp 443/tcp 47000/udp/python3").listeners) == []
 
 
-def test_what_the_office_chose_holds_and_of_two_words_the_stronger() -> None:
+def test_the_offices_choice_holds_and_of_two_the_stronger() -> None:
     choices = ("dns ignore", "smb never", "smb ignore", "5000/tcp ignore")
     assert found("53/udp 445/tcp 5000/tcp", *choices) == {
         "dns": IGNORE,
@@ -134,7 +134,7 @@ def test_what_the_office_chose_holds_and_of_two_words_the_stronger() -> None:
 @pytest.mark.parametrize(
     "choice", ["dsn never", "dns", "dns  never", "0/tcp used", "70000/tcp used", "53 never", ""]
 )
-def test_a_choice_that_is_none_is_refused(choice: str) -> None:
+def test_an_invalid_choice_is_rejected(choice: str) -> None:
     with pytest.raises(WrongError) as refused:
         services.chosen(choice)
     assert "dns never" in str(refused.value)
@@ -149,7 +149,7 @@ def test_connections_count_where_nothing_was_chosen_and_of_udp_where_it_was() ->
     assert chosen.ignored(told) == ["137/udp", "445/tcp"]
 
 
-def test_what_must_never_sleep_does_not_by_hand_either() -> None:
+def test_a_server_that_must_never_sleep_does_not_by_hand_either() -> None:
     guard = Guard(Settings(services=("dhcp never", "5000/tcp never", "smb used")), UTC)
     said = guard.inhibitors(Readings(wall_s=2e9), by_hand=True)
     assert said == [
@@ -166,7 +166,7 @@ def test_a_way_to_sleep_that_cannot_look_takes_no_service_that_is_to_be_looked_a
         document.parse(SERVER + way + told.format("smb used"))
 
 
-def test_what_was_told_last_holds_and_the_network_adds_what_answers() -> None:
+def test_the_last_report_holds_and_the_network_adds_answering_ports() -> None:
     known = Known()
     known.meet([Listener(53, "udp"), Listener(445, "tcp")])
     known.tell(parse("445/tcp/smbd 3306/tcp/mariadbd"), by_itself=True)
@@ -178,7 +178,7 @@ def test_what_was_told_last_holds_and_the_network_adds_what_answers() -> None:
     assert again.by_itself
 
 
-def test_what_was_kept_and_makes_no_sense_is_left() -> None:
+def test_invalid_kept_values_are_ignored() -> None:
     good = {"told": "x", "met": ""}
     for saved in ({}, {**good, "told": 5}, good, {"told": None, "met": "\x00"}):
         known = Known()

@@ -64,7 +64,7 @@ def woken(made: Shares, *parties: Party) -> None:
 
 
 @pytest.mark.parametrize("party", [ROBOT, PROGRAM])
-def test_who_has_requests_in_flight_pays_for_the_time_until_the_share_is_used_up(
+def test_a_client_with_requests_in_flight_pays_for_the_time_until_its_share_is_used_up(
     party: Party,
 ) -> None:
     made = shares()
@@ -109,7 +109,7 @@ def test_a_person_has_no_limit_in_a_day() -> None:
     assert made.cost == 0
 
 
-def test_who_behaves_as_no_person_would_has_a_programs_share() -> None:
+def test_a_client_that_behaves_unlike_a_person_has_a_programs_share() -> None:
     def pages(made: Shares) -> None:
         for number in range(30):
             asks(made, 600.0 * number, page_load=True, path=number)
@@ -136,7 +136,7 @@ def test_who_behaves_as_no_person_would_has_a_programs_share() -> None:
         assert not made.over(STRANGER._replace(address=3)), attack
 
 
-def test_who_shows_that_it_is_a_browser_is_served_again() -> None:
+def test_a_client_shown_to_be_a_browser_is_served_again() -> None:
     def embedded(made: Shares) -> None:
         loads_a_page(made, 10_000.0, STRANGER)
 
@@ -160,7 +160,7 @@ def test_who_shows_that_it_is_a_browser_is_served_again() -> None:
         assert not made.over(STRANGER), shows
 
 
-def test_who_has_shown_that_it_is_a_person_needs_not_do_so_again_on_the_next_day() -> None:
+def test_a_client_shown_to_be_a_person_needs_no_proof_on_the_next_day() -> None:
     made = shares()
     loads_a_page(made, 0.0)
     passed(made, 2000, [Use(VISITOR, 1)], day=2)
@@ -169,7 +169,7 @@ def test_who_has_shown_that_it_is_a_person_needs_not_do_so_again_on_the_next_day
     assert made.over(VISITOR)
 
 
-def test_nobody_shows_to_be_a_person_by_what_is_not_asked_for() -> None:
+def test_a_request_for_a_missing_page_does_not_show_a_person() -> None:
     made = shares()
     passed(made, 2000, [Use(STRANGER, 1)])
     asks(made, 0.0, status_path=True)
@@ -260,7 +260,7 @@ def test_when_it_waits_for_one_no_longer_who_asked_before_pays() -> None:
     assert made.programs.left_s(OTHER.address) == pytest.approx(580, abs=1)
 
 
-def test_it_waits_for_one_a_quarter_of_what_is_left_to_it_and_for_people_on() -> None:
+def test_it_waits_a_quarter_of_a_clients_remaining_share_and_for_people_on() -> None:
     made = shares()
     made.programs.charge(PROGRAM.address, 520, 0)
     made.ask(0.0, PROGRAM, awake=True)
@@ -352,7 +352,7 @@ def nearly_over(party: Party) -> Shares:
     return made
 
 
-def test_who_is_answered_after_the_wake_is_on_that_wake_and_not_on_the_next() -> None:
+def test_a_client_answered_after_the_wake_is_on_that_wake_and_not_on_the_next() -> None:
     made = nearly_over(OTHER)
     woken(made, OTHER)
     made.ask(5.0, OTHER, awake=False)
@@ -364,7 +364,7 @@ def test_who_is_answered_after_the_wake_is_on_that_wake_and_not_on_the_next() ->
     assert made.programs.left_wakes(PROGRAM.address) == 9
 
 
-def test_who_asks_while_it_falls_asleep_is_on_the_next_wake() -> None:
+def test_a_client_that_asks_while_it_falls_asleep_is_on_the_next_wake() -> None:
     made = nearly_over(PROGRAM)
     made.woke(0.0)
     made.falls_asleep()
@@ -661,7 +661,7 @@ def test_a_program_costs_at_most_ten_minutes_a_day_in_a_week(name: str, idle_s: 
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_who_claims_to_be_a_browser_costs_less_than_the_budget_in_a_week(name: str) -> None:
+def test_claimed_browsers_cost_less_than_the_budget_in_a_week(name: str) -> None:
     world = live(world_of(waiting(7200.0)), hostile(STRATEGIES[name], STRANGER))
     assert world.most_cost <= BUDGET + LAST_WAKE
 

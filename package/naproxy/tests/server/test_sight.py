@@ -85,7 +85,7 @@ def test_the_box_serves_what_it_has_a_good_certificate_for() -> None:
         assert sight.blind(seen, "box", names, served) == wrong, (seen, names, served)
 
 
-def test_who_is_passed_on_unopened_does_not_come_past_the_box() -> None:
+def test_a_visitor_passed_through_does_not_bypass_the_box() -> None:
     for seen, served, wrong in (
         (look("open"), NAMES, None),
         (look("open", led()), NAMES, None),
@@ -102,7 +102,7 @@ def test_a_look_is_kept_as_json_and_read_again() -> None:
     assert sight.load(json.loads(json.dumps(seen.dump()))) == seen
 
 
-def test_a_look_that_does_not_fit_is_none() -> None:
+def test_an_invalid_look_is_discarded() -> None:
     good = look("open", led()).dump()
     for kept in (
         {},

@@ -55,7 +55,7 @@ def test_the_last_time_a_flapping_link_came_up_counts() -> None:
     assert seconds(waking.up(103.0)) == {"link": 2.0, "answer": 1.0}
 
 
-def test_a_link_that_drops_after_the_network_answered_is_no_stage() -> None:
+def test_a_link_that_drops_after_the_network_answered_is_not_a_stage() -> None:
     waking = Waking(CALLED_S)
     waking.pinged(101.0)
     waking.saw_link(101.5, up=False)
@@ -80,7 +80,7 @@ def test_a_refused_connection_is_an_answer_of_the_network() -> None:
 
 
 @pytest.mark.parametrize("sign", [Sign.SILENT, Sign.FOREIGN, Sign.READY])
-def test_silence_another_machine_and_the_proper_answer_are_no_mark(sign: Sign) -> None:
+def test_silence_another_machine_and_the_proper_answer_are_not_marks(sign: Sign) -> None:
     waking = Waking(CALLED_S)
     waking.probed(101.0, sign)
     assert names(waking.up(102.0)) == ["answer"]
@@ -125,7 +125,7 @@ def test_stages_survive_being_kept() -> None:
         *([{"stage": "answer", "took_s": float("nan")}], [{"stage": [], "took_s": 1.0}]),
     ],
 )
-def test_what_is_not_stages_loads_as_none(kept: object) -> None:
+def test_a_value_without_stages_loads_as_none(kept: object) -> None:
     assert load(kept) == ()
 
 

@@ -63,13 +63,13 @@ def test_time_that_nobody_saw_is_not_counted() -> None:
     assert usual.next_s(times[-1]) is None
 
 
-def test_what_was_learned_survives_a_restart(mornings: Usual) -> None:
+def test_learned_hours_survive_a_restart(mornings: Usual) -> None:
     again = Usual()
     again.load(json.loads(json.dumps(mornings.dump())))
     assert again.next_s(MONDAY) == MONDAY + 9 * HOUR_S
 
 
-def test_what_makes_no_sense_is_not_taken_up(mornings: Usual) -> None:
+def test_invalid_kept_values_are_ignored(mornings: Usual) -> None:
     for bad in (None, [1.0] * 167, [-1.0] * 168, ["1"] * 168, [1e9] * 168):
         usual = Usual()
         usual.load({**mornings.dump(), "seen_s": bad})
