@@ -212,7 +212,7 @@ class PageChecker:
             _LOG.warning("%s: %d pages answered asleep had changed", self._server.id, differed)
 
     async def before_sleep(self, fetched: Sequence[Job]) -> None:
-        """Remember the pages for visitors among those just fetched."""
+        """Remember the cached copies that visitors will get, just after the fetch."""
         self.stop()
         self._pages.begin_copies(self._now_s())
         good = self._pages.answerable() if self.on else {}
