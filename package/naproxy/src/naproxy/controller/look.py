@@ -206,7 +206,7 @@ class _Looking:
             if not self._comes_back(target, through_proxy=through_proxy):
                 return _Followed(led)
             host, path = in_url(target.host) or host, target.path
-        # A redirect loop: visitors bypass the box only if it led to HTTPS and the box asks over HTTP.
+        # A redirect loop bypasses the box only if it led to HTTPS and the box asks over HTTP.
         not_believed = led and led.https and not self._server.by_https
         return _Followed(led if not_believed else None)
 
