@@ -58,7 +58,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Rules:
-    """What keeps the server awake."""
+    """The settings for reasons to stay awake."""
 
     inhibitors: bool = True
     logged_in_users: bool = True
@@ -269,7 +269,7 @@ class Readings:
     target: Unit | None = None
     """The systemd target that the sleep command would start."""
     unreadable: tuple[str, ...] = ()
-    """What could not be read, in words."""
+    """The readings that failed, in words."""
 
 
 _WORKING: Final = frozenset({"active", "activating", "reloading", "deactivating"})
@@ -816,7 +816,7 @@ def _own_addresses(root: Path) -> set[Any]:
 
 
 def _peer(local: str, remote: str) -> str:
-    """Return who is connected; nothing for who is this machine."""
+    """Return the connected clients, except this machine."""
     peer = _address(remote)
     return "" if peer.is_loopback or peer == _address(local) else str(peer)
 

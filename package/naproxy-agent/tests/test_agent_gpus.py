@@ -45,7 +45,7 @@ def test_a_gpu_that_computes_keeps_the_server_awake_above_the_limit():
 
 
 def nvidia(tmp_path, said, code=0):
-    """What is read where nvidia-smi prints this."""
+    """The reading if nvidia-smi prints this."""
     (tmp_path / "usr/bin").mkdir(parents=True, exist_ok=True)
     (tmp_path / "usr/bin/nvidia-smi").touch(0o755)
 
