@@ -1,4 +1,4 @@
-"""Who asks the box: single requests, and many at once."""
+"""The box's clients: single requests, and many at once."""
 
 import contextlib
 import dataclasses
@@ -26,7 +26,7 @@ PERSON = {
 """A person's page load."""
 
 ASSET = {"User-Agent": FIREFOX, "Accept": "image/*", "Sec-Fetch-Mode": "no-cors"}
-"""What a person's page asks for: held, not shown the waiting page."""
+"""A subresource of a person's page: held, not answered with the waiting page."""
 
 PROGRAM = {"User-Agent": "curl/7.88.1", "Accept": "*/*"}
 CRAWLER = {
@@ -40,7 +40,7 @@ MONITOR = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `error` is set instead of a status if nothing did."""
+    """The response. Without one, `error` is set instead of a status."""
 
     request_id: str
     status: int
@@ -150,8 +150,8 @@ def ask(
 ) -> Answer:
     """Ask the box once, on a connection of its own, with an X-Request-Id of its own.
 
-    By HTTPS if it is said how: `pki.context`. With `after_s` the connection has brought something
-    else that long before.
+    Over HTTPS if `https` has a context (`pki.context`). With `after_s`, the connection carried
+    another request that long before.
     """
     request_id = uuid.uuid4().hex
     sent = {"Host": host, **PROGRAM, **(headers or {}), "X-Request-Id": request_id}
@@ -183,7 +183,7 @@ def ask(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Curled:
-    """What curl has of one address."""
+    """curl's result for one URL."""
 
     status: int
     version: str
@@ -205,9 +205,9 @@ def curl(
     address: str = ADDRESS,
     timeout_s: float = 60.0,
 ) -> list[Curled]:
-    """Ask the box by HTTPS with curl, for all paths at once; trusts the authority `root`.
+    """Request all paths at once from the box over HTTPS with curl; trusts the authority `root`.
 
-    It asks for all on one connection by HTTP/2, by HTTP/1.1 on several.
+    HTTP/2 uses one connection for all of them, HTTP/1.1 several.
     """
     with tempfile.TemporaryDirectory(prefix="naproxy-curl-") as folder:
         bodies = [Path(folder, str(n)) for n in range(len(paths))]

@@ -1,7 +1,7 @@
 """A clock that steps, for the box alone.
 
-The machine's own clock belongs to everybody on it, so a preloaded library (clockstep.c) lies to
-the controller and to varnishd about CLOCK_REALTIME, as a real step does, and about nothing else.
+All programs on the machine share its clock. A preloaded library (clockstep.c) therefore shifts
+CLOCK_REALTIME, and no other clock, for the controller and varnishd only, as a real step would.
 """
 
 import struct

@@ -1,7 +1,7 @@
-"""One office a module, put back to its senses before each test.
+"""One office a module, restored to a working state before each test.
 
 A module may set `CONFIG`: changes to the box's configuration, as `Box.start` takes them; and
-`SITE`: what the server has from the start.
+`SITE`: the server's initial site.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[Office]:
-    """Make the module's office; what it logged is in build/e2e afterwards."""
+    """Make the module's office; its logs are in build/e2e afterwards."""
     assert (VMOD / "libvmod_naproxy.so").exists(), "the VMOD is not built: make build"
     config: dict[str, Any] = getattr(request.module, "CONFIG", {})
     site: Site | None = getattr(request.module, "SITE", None)
@@ -74,7 +74,7 @@ def no_cable(office: Office) -> Iterator[None]:
 
 
 def settle(office: Office) -> None:
-    """The server behaves again, box and controller are up, whatever the last test did."""
+    """Restore the server's behaviour and have box and controller up, after any previous test."""
     board, box = office.server.board, office.box
     board.reset(QUICK)
     assert box.controller is not None

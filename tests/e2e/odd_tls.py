@@ -1,12 +1,12 @@
-"""A web server by HTTPS that answers as few do, each path in its way.
+"""An HTTPS server that uses rare features of HTTP, one on each path.
 
 `odd_tls.py PORT CERTIFICATE KEY` serves until it is killed.
 
 /early      103 with a link, then the answer
-/trailers   chunked, with a trailer for who says that he takes one (RFC 9110, 6.5.1)
-/events     one event at once, the next when somebody has asked for /go
-/go         lets the next event go
-/upload     the body's length and SHA-256, whether it came chunked, and what was expected
+/trailers   chunked, with a trailer for clients that announce support (RFC 9110, 6.5.1)
+/events     one event at once, the next after a request for /go
+/go         releases the next event
+/upload     the body's length and SHA-256, whether it was chunked, and its `Expect` header
 """
 
 import hashlib

@@ -1,7 +1,8 @@
-"""A site's program that is there later than its web server, and says that it starts at first.
+"""A site's program that starts later than its web server, and first answers that it is starting.
 
-`python slow_program.py PORT LATE`: LATE is a file with two numbers and a status, which is read at
-the start: it listens after the first, in seconds, and answers with the status until the second.
+`python slow_program.py PORT LATE`: the program reads the file LATE at the start. It has two times
+in seconds and a status. The program listens from the first time on, and answers with the status
+until the second.
 """
 
 import sys

@@ -15,7 +15,7 @@ MOVES = 6
 
 
 class Move:
-    """All that was asked while the address changed to and fro, and what the server saw."""
+    """All requests while the address changed to and fro, and those that the server saw."""
 
     def __init__(self, office: Office):
         office.server.add_address(OTHER_ADDRESS)

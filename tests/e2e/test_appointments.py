@@ -24,7 +24,7 @@ esac
 exec '{command}'
 """
 ORDER = "naproxy-sleep watch 139/tcp 445/tcp 2049/tcp"
-"""What the script is told, with the ports of shared folders."""
+"""The script's configuration, with the ports of shared folders."""
 ASKED = f"{ORDER} appointments"
 SOON_S = 240
 LATER_S = 7200
@@ -82,7 +82,7 @@ def test_a_server_that_sleeps_is_woken_for_its_timer_and_given_a_moment(
     assert LATER_S - 60 < alarm_s < LATER_S
     assert office.server.board.state == "off"
     clock.step(LATER_S - 90)
-    office.box.reconfigure()  # it looks at its clock anew
+    office.box.reconfigure()  # it reads its clock again
     assert office.box.status()["state"] == "asleep"
     clock.step(LATER_S - 30)
     office.box.reconfigure()
@@ -92,7 +92,7 @@ def test_a_server_that_sleeps_is_woken_for_its_timer_and_given_a_moment(
     assert inhibited(office)
 
 
-def test_who_comes_while_it_is_asked_is_served_at_once(office: Office, server: Server) -> None:
+def test_a_visitor_during_the_script_is_served_at_once(office: Office, server: Server) -> None:
     server.has_a_timer(LATER_S)
     office.box.sleep()
     office.box.wake()
@@ -113,7 +113,7 @@ def test_who_comes_while_it_is_asked_is_served_at_once(office: Office, server: S
     assert server.told()[:-1] == [*before, ASKED, ASKED]
 
 
-# The last one: what it told is known to the box until it is over.
+# The last test: the box remembers the timers it was told of until they have passed.
 
 
 def test_a_server_with_something_to_do_soon_is_not_put_to_sleep(

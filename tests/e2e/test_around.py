@@ -20,13 +20,13 @@ CIRCLE = Reason("server.leads_in_a_circle", name=HOST)
 
 @pytest.fixture(scope="module")
 def edge(shared: Office) -> None:
-    """What ends TLS runs as soon as it is told how."""
+    """The TLS terminator starts as soon as it is configured."""
     shared.box.start_edge()
 
 
 @pytest.fixture(autouse=True)
 def as_before(office: Office) -> Iterator[None]:
-    """The server answers by HTTPS, and nobody has said anything of it."""
+    """The server answers over HTTPS, and the box's configuration does not mention it."""
     yield
     with contextlib.suppress(RefusedError):
         office.box.api("DELETE", "/v1/servers/web/commission")
@@ -37,7 +37,7 @@ def as_before(office: Office) -> Iterator[None]:
 
 
 def visitors(mode: str) -> dict[str, Any]:
-    """Change the configuration: how visitors come by HTTPS."""
+    """Change the configuration of how visitors connect over HTTPS."""
     return {"server": {"https": {"mode": mode}}}
 
 
@@ -86,20 +86,20 @@ def assert_may_sleep(office: Office) -> None:
     assert begun["reason"] is None
 
 
-def test_a_box_that_nobody_told_sees_by_itself_that_the_server_answers_by_https(
+def test_the_box_detects_an_https_server_that_is_not_configured(
     office: Office,
 ) -> None:
     wait_for(lambda: sight(office) == ANSWERS.plain(), "the look at the server")
     assert_stays_awake(office, ANSWERS)
 
 
-def test_who_leads_nobody_past_the_box_is_armed(office: Office) -> None:
+def test_a_server_that_leads_no_visitor_past_the_box_is_armed(office: Office) -> None:
     office.server.serve(None)
     look(office)
     assert_may_sleep(office)
 
 
-def test_who_leads_visitors_to_https_is_not_armed(office: Office) -> None:
+def test_a_server_that_redirects_to_https_is_not_armed(office: Office) -> None:
     office.server.serve(None, "untold")
     look(office)
     assert_stays_awake(office, LEADS)
@@ -116,7 +116,7 @@ def test_it_is_armed_once_the_box_serves_where_visitors_are_led(office: Office) 
 
 
 @pytest.mark.usefixtures("edge")
-def test_who_leads_to_https_whoever_comes_by_it_is_not_armed(office: Office) -> None:
+def test_a_server_that_redirects_https_to_https_is_not_armed(office: Office) -> None:
     serve_here(office)
     office.server.serve(None, "all")
     look(office)

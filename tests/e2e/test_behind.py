@@ -1,4 +1,4 @@
-"""docs/behind-the-box.md: what it has for Apache and nginx, run by them."""
+"""docs/behind-the-box.md: Apache and nginx run its examples."""
 
 import os
 import re
@@ -71,7 +71,7 @@ def snippets(language: str) -> list[str]:
 
 
 class Web:
-    """A web server that runs in the foreground, with what is on the page."""
+    """A web server that runs in the foreground, with the page's configuration."""
 
     def __init__(self, folder: Path, kind: str, *, by_proxy: bool) -> None:
         folder.chmod(0o755)
@@ -89,7 +89,7 @@ class Web:
 
     def _apache(self, by_proxy: bool) -> str:
         by_header, by_line = snippets("apache")
-        # The log's format stays as on the page; who it is comes by the line.
+        # The log's format stays as on the page; a PROXY line carries the client's address.
         snippet = by_header
         if by_proxy:
             snippet = snippet.replace("RemoteIPHeader X-Forwarded-For\n", "")

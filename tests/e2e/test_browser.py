@@ -37,7 +37,7 @@ def waking_slowly(asleep: Office) -> Office:
 
 
 class Visit:
-    """What a browser shows of a page whose server sleeps, until the page is there."""
+    """A browser's views of a page whose server sleeps, until the page is loaded."""
 
     def __init__(self, office: Office, browser: Browser) -> None:
         self.url = f"{url_of('visit')}#part"

@@ -23,7 +23,7 @@ CACHED = "/css/base.css?cap"
 
 
 class Crowd:
-    """What became of CAP + EXCESS requests, and of hits meanwhile."""
+    """The results of CAP + EXCESS requests, and of hits meanwhile."""
 
     def __init__(self, office: Office):
         self.held_now = 0

@@ -1,6 +1,6 @@
-"""The box's clock steps: what it does depends on time that has passed, not on what clocks say.
+"""The box's clock steps: the box goes by elapsed time, not by the time of day.
 
-How it is stepped: clock.py.
+clock.py steps it.
 """
 
 import re
@@ -17,8 +17,8 @@ from tests.simulator.office import Office
 from tests.simulator.office.namespace import ROOT
 
 DAY_S = 86400
-# Varnish's own limit: its waiter counts the milliseconds to the next timeout in an int, and
-# panics on a step back by more than 24 days while a connection is open.
+# Varnish's own limit: its waiter counts the milliseconds to the next timeout in an int. A step
+# back by more than 24 days makes it panic while a connection is open.
 STEPS = {"forward": 10 * DAY_S, "back": -10 * DAY_S}
 
 
@@ -65,7 +65,7 @@ def test_a_box_without_a_battery_serves_before_its_clock_is_set_and_after(
     assert box.child() == child
 
 
-def test_what_is_kept_gets_old_in_its_time(step: partial[None], office: Office) -> None:
+def test_a_cached_response_expires_in_its_time(step: partial[None], office: Office) -> None:
     path = f"{fresh('/app/reply')}&h.Cache-Control=max-age%3D1"
     before = ask(office.client, path).body
     assert ask(office.client, path).body == before

@@ -1,4 +1,4 @@
-"""A commissioning as a person starts it: what it measures is what the office was made of."""
+"""A commissioning as a person starts it: its measurements match the office's parameters."""
 
 import json
 import statistics
@@ -41,7 +41,7 @@ def naproxy(office: Office, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 class Commissioned:
-    """An office after its commissioning, and what was said before, at and after it."""
+    """An office after its commissioning, and the output before, at and after it."""
 
     def __init__(self, office: Office):
         self.office = office
@@ -70,7 +70,7 @@ class Commissioned:
         return [b - a for a, b in zip(told_s, obeyed_s, strict=True)]
 
     def truth(self) -> dict[str, float]:
-        """What is to be recovered: table 4.2, and what it draws on while the command travels.
+        """The expected values: table 4.2, and the energy drawn while the command travels.
 
         Equation 4.1 counts the time from the command on as asleep.
         """
@@ -96,7 +96,7 @@ def commissioned() -> Iterator[Commissioned]:
 
 
 def figures(made: Commissioned) -> dict[str, Any]:
-    """What was configured, what was measured, and whether the one lies within the other."""
+    """Return each configured value, its measurement, and whether the value is in its interval."""
     fit = made.report["fit"] or {}
     return {
         "configured": {
@@ -150,7 +150,7 @@ def test_it_ends_awake(commissioned: Commissioned) -> None:
 
 def test_the_times_are_those_configured(commissioned: Commissioned) -> None:
     for cycle in commissioned.report["done"]:
-        # The command goes by ssh, whose start takes its time; a ping is 100 ms off at most.
+        # The command goes over ssh, which needs time to connect; a ping is 100 ms off at most.
         assert BOARD.sleep_s - 0.2 < cycle["fell_ping_s"] < BOARD.sleep_s + 1.0
         assert BOARD.sleep_s - 0.2 < cycle["fell_s"] < BOARD.sleep_s + 1.0
         assert BOARD.wake_s - 0.05 < cycle["rose_ping_s"] < BOARD.wake_s + 0.5
@@ -200,7 +200,7 @@ def test_it_is_still_armed_after_a_restart_of_the_controller(commissioned: Commi
     assert naproxy(commissioned.office, "commission", "web", "--report").returncode == 0
 
 
-def test_what_was_measured_is_reckoned_with_when_told_so(commissioned: Commissioned) -> None:
+def test_use_puts_the_measured_values_into_the_configuration(commissioned: Commissioned) -> None:
     box, fit = commissioned.office.box, commissioned.report["fit"]
     done = naproxy(commissioned.office, "commission", "web", "--report", "--use")
     assert done.returncode == 0, done.stderr

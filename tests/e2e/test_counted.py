@@ -46,7 +46,7 @@ def by_agent(office: Office) -> None:
 
 
 def ask_agent(office: Office) -> None:
-    """Have the box ask now: it does, where it is configured anew."""
+    """Have the box ask now: a new configuration makes it do so."""
     config: dict[str, Any] = office.box.default_config()
     config["server"][0]["sleep"] = {
         "driver": "agent",
@@ -75,7 +75,7 @@ def await_total(office: Office, number: int) -> None:
     await_told(office, lambda told: bool(told and told["total"] == number), f"{number} visits")
 
 
-def test_who_comes_past_the_box_is_counted_and_keeps_the_server_awake(office: Office) -> None:
+def test_a_visitor_past_the_box_is_counted_and_keeps_the_server_awake(office: Office) -> None:
     before, source = around(office), visitor(1)
     with closing(office.client.connect(ADDRESS, 80, source=source)):
         await_total(office, before["total"] + 1)
@@ -86,7 +86,7 @@ def test_who_comes_past_the_box_is_counted_and_keeps_the_server_awake(office: Of
     assert (after["how"], after["today"]) == ("agent", before["today"] + 1)
 
 
-def test_who_has_left_a_moment_ago_is_counted(office: Office) -> None:
+def test_a_connection_past_the_box_is_counted_after_its_end(office: Office) -> None:
     before = around(office)["total"]
     with closing(office.client.connect(ADDRESS, 80, source=visitor(2))) as line:
         line.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -95,7 +95,7 @@ def test_who_has_left_a_moment_ago_is_counted(office: Office) -> None:
     await_total(office, before + 1)
 
 
-def test_who_comes_through_the_box_is_not(office: Office) -> None:
+def test_a_visitor_through_the_box_is_not_counted(office: Office) -> None:
     before = around(office)["total"]
     assert ask(office.client, fresh(), headers=PROGRAM, source=visitor(3)).status == 200
     with closing(office.client.connect(ADDRESS, 80, source=visitor(4))):

@@ -26,7 +26,7 @@ def pins(office: Office) -> Iterator[Path]:
 
 
 def doctor(office: Office) -> tuple[int, dict[str, dict[str, Any]]]:
-    """Return the exit status, and what each check says that is not well."""
+    """Return the exit status, and the message of each failed check."""
     done = office.box.run(
         [
             *(NAPROXY, "doctor", "web", "--config", office.box.config_file, "--json"),
@@ -39,7 +39,7 @@ def doctor(office: Office) -> tuple[int, dict[str, dict[str, Any]]]:
     return done.returncode, {c["name"]: c for c in found if c["verdict"] not in ("ok", "not used")}
 
 
-def test_in_a_good_office_there_is_nothing_to_mend_and_nothing_is_put_to_sleep(
+def test_a_good_office_passes_all_checks_and_no_server_is_put_to_sleep(
     office: Office,
 ) -> None:
     before = office.server.board.report()["transitions"]

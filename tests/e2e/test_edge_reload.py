@@ -1,4 +1,4 @@
-"""What ends TLS is given new certificates, is told nonsense, is killed: what visitors see of it."""
+"""Visitors while the TLS terminator gets new or invalid certificates, or is killed."""
 
 import contextlib
 import os
@@ -60,7 +60,9 @@ def test_new_certificates_cut_nobody_off(by_https: Office) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("who", ["master", "worker"])
-def test_what_is_killed_comes_back_and_http_never_left(who: str, by_https: Office) -> None:
+def test_a_killed_tls_terminator_restarts_and_http_is_served_throughout(
+    who: str, by_https: Office
+) -> None:
     office = by_https
     good = pki.issue(office.authority, HOST)
     office.box.give(main=good)

@@ -1,7 +1,7 @@
-"""What the cache answers while the server sleeps: what it had at that moment, and never older.
+"""The cache answers while the server sleeps, with content from that moment and never older.
 
-Of `/robots.txt` the box knows that it will be asked for; what else will, it learns, from visits
-that are over when nothing has come for a while.
+The box expects requests for `/robots.txt`. It learns other paths from visits, which are over when
+no request has come for a while.
 """
 
 import os
@@ -39,7 +39,7 @@ DAY_S = 86400
 
 
 def _made(now_s: float) -> str:
-    """Return where to ask for what a program made, by a clock that says `now_s`."""
+    """Return the path of a program's response, dated by a clock that shows `now_s`."""
     times = {"h.Date": now_s, "h.Expires": now_s + 1}
     said = {name: formatdate(t_s, usegmt=True) for name, t_s in times.items()}
     said["h.Content-Type"] = "text/css"
@@ -57,10 +57,10 @@ ODD = {
     "/fast.css": f"{_made(_NOW_S + DAY_S)} proxy_pass_header Date;",
     "/slow.css": f"{_made(_NOW_S - DAY_S)} proxy_pass_header Date;",
 }
-"""What nginx says of files that are not as others."""
+"""nginx's headers for files that need their own."""
 KNOWN = "/robots.txt"
 SLEPT_S = 1.2
-"""With the second of silence that makes a server asleep: longer than what is fresh for a second."""
+"""Seconds. With the second of silence before a server counts as asleep, more than one second."""
 VISIT_S = 2.0
 """In place of the half minute after which a visit is over."""
 CONTROLLER = f"""\
@@ -167,7 +167,7 @@ def made(body: bytes) -> int:
     return int(body.split()[1])
 
 
-def test_what_is_sent_while_it_falls_asleep_makes_what_the_cache_has_old(folder: Folder) -> None:
+def test_a_post_while_the_server_falls_asleep_invalidates_the_cache(folder: Folder) -> None:
     before = folder.get("/slow.css").body
 
     def send() -> Answer:
@@ -175,11 +175,11 @@ def test_what_is_sent_while_it_falls_asleep_makes_what_the_cache_has_old(folder:
 
     fall_asleep(folder, send)
     answer = folder.get("/slow.css")
-    # Of the three that were made, the second was for who sent.
+    # The server made three responses; the second went to the client that sent a POST.
     assert (answer.status, made(answer.body) - made(before)) == (200, 2)
 
 
-def test_what_is_shown_asleep_is_asked_after_though_it_is_fresh_for_an_hour(
+def test_frozen_content_is_revalidated_after_the_wake_though_fresh_for_an_hour(
     folder: Folder,
 ) -> None:
     folder.write("/hour/logo.png", "before")
@@ -193,7 +193,7 @@ def test_what_is_shown_asleep_is_asked_after_though_it_is_fresh_for_an_hour(
     assert folder.get("/hour/logo.png").body == b"since the wake"
 
 
-def test_what_each_site_is_asked_for_is_there_before_anybody_asked(office: Office) -> None:
+def test_each_sites_expected_paths_are_cached_before_the_first_request(office: Office) -> None:
     office.box.kill_child()
     wait_for(lambda: ask(office.client, "/.naproxy/status", timeout_s=2).status, "varnishd's child")
     office.box.sleep()
@@ -210,7 +210,7 @@ def test_what_each_site_is_asked_for_is_there_before_anybody_asked(office: Offic
     assert (answer.status, office.server.board.state) == (200, "off")
 
 
-def test_pages_and_what_must_be_checked_wake_the_server(folder: Folder) -> None:
+def test_pages_and_files_that_need_revalidation_wake_the_server(folder: Folder) -> None:
     box, paths = folder.office.box, ("/page.html", "/checked/a.css", "/personal/a.css")
     # For so long Varnish serves what is past its time, by default 10 s.
     box.run(["varnishadm", "-n", box.directory / "varnish", "param.set", "default_grace", "0.5"])
@@ -276,7 +276,9 @@ def learned(shared: Office) -> Site:
     return site
 
 
-def test_what_was_edited_is_shown_as_it_was_at_the_sleep(learned: Site, asleep: Office) -> None:
+def test_an_edited_file_is_served_in_its_version_at_the_sleep(
+    learned: Site, asleep: Office
+) -> None:
     for path in ("/hour/style.css", "/etag.css", "/future.css", "/query.css?v=1", "/login.css"):
         assert learned.get(path).body == b"afterwards", path
         assert asleep.server.board.state == "off", path
@@ -290,13 +292,15 @@ def test_a_server_whose_clock_is_wrong_is_asked_all_the_same(learned: Site, asle
         assert asleep.server.board.state == "off", path
 
 
-def test_a_part_of_a_file_is_of_what_was_there_at_the_sleep(learned: Site, asleep: Office) -> None:
+def test_a_range_of_a_file_is_of_its_version_at_the_sleep(learned: Site, asleep: Office) -> None:
     answer = learned.get("/ranges.css", Range="bytes=5-8")
     assert (answer.status, answer.body) == (206, b"ward")
     assert asleep.server.board.state == "off"
 
 
-def test_who_is_logged_in_gets_a_file_as_a_stranger_does(learned: Site, asleep: Office) -> None:
+def test_a_visitor_with_a_session_gets_the_same_file_as_a_stranger(
+    learned: Site, asleep: Office
+) -> None:
     answer = learned.get("/cookie.css", Cookie="session=ada")
     assert (answer.body, answer.headers["x-naproxy"]) == (b"afterwards", "frozen")
     assert asleep.server.board.state == "off"
@@ -312,7 +316,7 @@ def test_who_is_logged_in_gets_a_file_as_a_stranger_does(learned: Site, asleep: 
     ],
     ids=["query", "login", "language", "cookie"],
 )
-def test_what_may_be_another_answer_wakes_the_server(
+def test_a_request_whose_answer_may_differ_wakes_the_server(
     learned: Site, asleep: Office, path: str, headers: dict[str, str], body: bytes
 ) -> None:
     assert learned.get(path, **headers).body == body
@@ -326,7 +330,7 @@ def test_nobody_gets_what_was_made_for_another(learned: Site) -> None:
     assert said == [cookie.encode() or b"afterwards" for cookie in asked]
 
 
-def test_what_warming_has_cost_is_told(learned: Site) -> None:
+def test_the_status_shows_the_cost_of_warming(learned: Site) -> None:
     told = learned.office.box.status()["warming"]
     assert told["on"]
     assert told["fetches"] > 0

@@ -1,4 +1,4 @@
-"""Who is taken for a visitor that comes through the box: until one has, the server stays awake."""
+"""Requests that count as visitors through the box: until the first, the server stays awake."""
 
 import json
 import sqlite3
@@ -51,7 +51,7 @@ def assert_no_visitor(office: Office, *answers: Answer) -> None:
     assert office.box.status()["live"]["waits"]["params"]["name"] == HOST
 
 
-def test_requests_for_an_address_of_robots_and_for_the_box_itself_are_no_visitors(
+def test_robots_and_requests_for_an_address_or_the_box_do_not_count_as_visitors(
     waiting: Office,
 ) -> None:
     client, headers = waiting.client, {"Accept": "application/json"}

@@ -56,7 +56,7 @@ ON_WAKE = {
 
 @contextlib.contextmanager
 def served_all_the_time(office: Office) -> Iterator[None]:
-    """Ask all the time; whatever happens meanwhile, all must be answered."""
+    """Send requests all the time; each must be answered."""
     with Load(lambda _: ask(office.client, fresh("/app/reply")), threads=2) as load:
         yield
         so_far = len(load.answers)
@@ -93,7 +93,7 @@ LONG = [
 
 
 @pytest.mark.parametrize("harm", [*(pytest.param(HARMS[n], id=n) for n in FEW), *LONG])
-def test_a_malformed_page_fails_no_request_and_the_next_controller_makes_it_anew(
+def test_a_malformed_page_fails_no_request_and_the_next_controller_rewrites_it(
     office: Office, harm: Callable[[Path], None]
 ) -> None:
     with served_all_the_time(office):

@@ -1,4 +1,4 @@
-"""Two sites by HTTPS: what visitors by HTTP/1.1 and HTTP/2 get, asleep and awake."""
+"""Two sites over HTTPS: visitors over HTTP/1.1 and HTTP/2, asleep and awake."""
 
 import dataclasses
 import hashlib
@@ -34,7 +34,7 @@ VISITOR = "198.18.3.4"
 
 @dataclasses.dataclass(frozen=True)
 class Sites:
-    """The certificates that the box shows, and who signed them."""
+    """The box's certificates, and the authority that signed them."""
 
     root: Path
     context: ssl.SSLContext
@@ -61,7 +61,7 @@ def sites(shared: Office) -> Sites:
 
 @dataclasses.dataclass(frozen=True)
 class Woken:
-    """A request that woke the server: what came back, and what others have of it."""
+    """A request that woke the server: its response, and its traces in logs and ledger."""
 
     http: str
     host: str
@@ -111,7 +111,7 @@ def test_a_request_wakes_the_server_and_is_answered(woken: Woken) -> None:
     assert answer.headers["x-naproxy"] == "held"
 
 
-def test_the_server_is_told_which_site_by_https_for_whom(woken: Woken) -> None:
+def test_the_server_gets_the_site_the_scheme_and_the_visitors_address(woken: Woken) -> None:
     told = [woken.logged[name] for name in ("host", "proto", "forwarded")]
     assert told == [woken.host, "https", VISITOR]
 
@@ -128,7 +128,9 @@ def test_ipv6_is_served(http: str, office: Office, sites: Sites) -> None:
     assert logged(office, path)["forwarded"] == "2001:db8:2::10"
 
 
-def test_who_comes_by_http_is_led_to_https_and_wakes_nobody(asleep: Office, sites: Sites) -> None:
+def test_a_request_over_http_is_redirected_to_https_and_wakes_no_server(
+    asleep: Office, sites: Sites
+) -> None:
     answer = ask(asleep.client, "/pages/001.html?a=b", method="POST", body=b"x")
     assert (answer.status, answer.headers["location"]) == (
         308,
@@ -138,7 +140,7 @@ def test_who_comes_by_http_is_led_to_https_and_wakes_nobody(asleep: Office, site
     assert asleep.server.board.state == "off"
 
 
-def test_browsers_are_told_to_come_by_https_only(office: Office, sites: Sites) -> None:
+def test_responses_over_https_have_hsts(office: Office, sites: Sites) -> None:
     answer = ask(office.client, fresh(), https=sites.context)
     assert answer.headers["strict-transport-security"] == "max-age=3600"
 
@@ -242,7 +244,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclasses.dataclass
 class Burden:
-    """What those who pass bodies on have had written to disks, and ever had in memory."""
+    """Return the bytes that the proxies had written to disks, and their peak memory."""
 
     office: Office
     written: int = 0

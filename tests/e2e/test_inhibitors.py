@@ -1,4 +1,4 @@
-"""What keeps the server awake whatever the policy says, seen in the whole box."""
+"""Inhibitors keep the server awake under any policy, seen in the whole box."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -42,12 +42,12 @@ def killed(shared: Office) -> Office:
     return shared
 
 
-def test_what_was_killed_comes_back_and_the_server_still_counts_as_asleep(killed: Office) -> None:
+def test_a_killed_process_restarts_and_the_server_still_counts_as_asleep(killed: Office) -> None:
     killed.box.await_state("asleep")
     assert killed.server.board.state == "off"
 
 
-def test_what_was_killed_comes_back_and_the_next_request_is_served(killed: Office) -> None:
+def test_a_killed_process_restarts_and_the_next_request_is_served(killed: Office) -> None:
     answer = ask(killed.client, fresh(), headers=ASSET)
     assert (answer.status, answer.took_s < LIMIT_S) == (200, True)
 

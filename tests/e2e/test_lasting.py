@@ -13,14 +13,14 @@ from tests.simulator.office.box import ADDRESS, HOST
 from tests.simulator.office.websocket import Client
 
 SECONDS = 20
-"""Four without a sign, three probes, and what a busy machine adds."""
+"""Four seconds of silence, three probes, and a margin for a busy machine."""
 
 
 def in_flight(office: Office, name: str, number: int) -> None:
     wait_for(lambda: office.box.status()["counters"][name] == number, f"{number} {name}")
 
 
-def test_what_is_in_flight_ends_within_seconds_when_the_cable_is_pulled(office: Office) -> None:
+def test_requests_in_flight_end_within_seconds_when_the_cable_is_pulled(office: Office) -> None:
     """A request that waits for its response, one in the middle of it, and a WebSocket."""
     line = office.client.connect(ADDRESS, 80, timeout_s=60)
     chat = Client(line, HOST, "/app/ws", PROGRAM)

@@ -1,4 +1,4 @@
-"""Who asks and wakes nobody: monitors, crawlers, and everything else that may not."""
+"""Clients that must not wake the server: monitors, crawlers and others."""
 
 import contextlib
 import json
@@ -128,7 +128,7 @@ def refused_as_known(office: Office) -> bool:
     return refused_since(office) == [("Google", True)]
 
 
-def test_who_only_says_that_he_is_a_search_engine_wakes_nobody(names: Office) -> None:
+def test_a_false_search_engine_wakes_no_server(names: Office) -> None:
     end_s = time.monotonic() + 1.5 * LIMIT_S
     while time.monotonic() < end_s:
         assert crawl(names, LIAR).headers["x-naproxy"] == "refused"

@@ -1,4 +1,4 @@
-"""What the box believes of a server with a meter, and what a failed wake does: the breaker."""
+"""The box's view of a server with a meter, and the breaker after a failed wake."""
 
 import contextlib
 import http.server
@@ -85,7 +85,7 @@ def asleep(awake: Metered) -> Metered:
     return awake
 
 
-# What it says of a server that does not come up
+# The box's reports of a server that does not come up
 
 
 def test_a_hung_resume_is_told_from_a_failed_wake(asleep: Metered) -> None:

@@ -63,13 +63,13 @@ def server(office: Office, serving: None) -> Iterator[Office]:
 
 
 def listed(office: Office) -> dict[str, tuple[str, str | None]]:
-    """Return what the guide shows: what is proposed for each, and what was chosen."""
+    """Return the guide's table: each service's proposal and the choice."""
     found = office.box.status()["services"]["list"]
     return {each["key"]: (each["proposal"], each["choice"]) for each in found}
 
 
 def checked(office: Office, facts: str = "") -> dict[str, Any]:
-    """Have the guide check, with what the script printed on the server."""
+    """Have the guide check, with the script's output on the server."""
     path = "/v1/servers/web/doctor"
 
     def begun() -> bool:
@@ -108,7 +108,7 @@ def test_a_server_that_is_not_armed_waits_for_the_office_s_choice(server: Office
     server.box.api("DELETE", "/v1/servers/web/commission")
 
 
-def test_what_must_never_sleep_keeps_it_awake(server: Office) -> None:
+def test_a_service_that_must_never_sleep_keeps_the_server_awake(server: Office) -> None:
     server.box.reconfigure(server={"awake": {"services": ["dns never"]}})
     with pytest.raises(RefusedError) as refused:
         server.box.api("POST", "/v1/servers/web/sleep", {})
@@ -148,7 +148,7 @@ def _codes(reason: Any) -> Iterator[str]:
             yield from _codes(each)
 
 
-def test_the_pasted_script_tells_and_who_has_a_folder_open_keeps_it_awake(
+def test_the_pasted_script_reports_and_an_open_folder_keeps_the_server_awake(
     server: Office, script: Path
 ) -> None:
     with contextlib.closing(server.client.connect(ADDRESS, 445)):
@@ -177,13 +177,13 @@ def test_a_script_that_does_not_know_of_ports_keeps_it_awake_where_one_was_chose
     server.box.wake()
 
 
-def test_who_uses_udp_is_seen_by_the_table_of_connections(server: Office, script: Path) -> None:
+def test_the_connection_table_shows_clients_over_udp(server: Office, script: Path) -> None:
     chain = "chain input { type filter hook input priority 0; ct state new accept; }"
     rules = f"table inet seen {{ {chain}; }}"
     server.server.run(["nft", "-f", "-"], stdin=rules)
     try:
         server.box.reconfigure(server={"awake": {"services": ["dns used"]}})
-        # What it asks of others itself is no use of it.
+        # The server's own queries to others do not count as use of its service.
         asks = "socket.socket(2, 2).sendto(b'12345678', (sys.argv[1], 53))"
         server.server.run([sys.executable, "-c", f"import socket, sys; {asks}", CLIENT])
         server.box.sleep()

@@ -1,7 +1,7 @@
-"""nginx and Apache before a Python program that starts late: who waits sees only the site itself.
+"""nginx and Apache before a Python program that starts late: waiting visitors see only the site.
 
-Both answer to the site's name only: nginx ends the connection without a word for others (444),
-Apache answers 503.
+Both serve the site's name only. For other names nginx closes the connection without a response
+(444) and Apache answers 503.
 """
 
 import os
@@ -93,7 +93,7 @@ class Site:
         self.office.box.await_state("awake")
 
     def asleep(self) -> None:
-        """Put the server to sleep; when it wakes, its program starts anew."""
+        """Put the server to sleep; when it wakes, its program starts again."""
         self.office.box.await_state("awake")
         self.office.box.sleep()
         assert self.office.server.freezer
@@ -127,7 +127,7 @@ def visit(site: Site) -> list[Answer]:
         return [each.result() for each in answers]
 
 
-def test_who_waits_for_a_program_that_starts_late_gets_the_site_and_nothing_else(
+def test_a_visitor_waiting_for_a_late_program_gets_only_the_site(
     site: Site,
 ) -> None:
     for port, *late in (
@@ -173,7 +173,7 @@ def test_a_web_service_that_is_stopped_is_not_said_to_sleep(site: Site) -> None:
     assert ask(site.office.client, fresh(), headers=PERSON).body == b"the site"
 
 
-def test_what_another_name_gets_is_not_what_is_probed(site: Site) -> None:
+def test_a_probe_uses_the_sites_name_not_the_address(site: Site) -> None:
     """Both web servers turn those away who ask by the address, as the box did."""
     for port in (80, APACHE_PORT):
         site.behind(port)

@@ -24,7 +24,7 @@ OWN = ("post", "upload", "websocket", "unique")
 
 @dataclass
 class Storm:
-    """What was sent, what came back, and when the server ran again."""
+    """The requests, their responses, and when the server ran again."""
 
     office: Office
     up_s: float = 0.0

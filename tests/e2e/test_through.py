@@ -1,4 +1,4 @@
-"""Visitors by HTTPS who are passed on to the server unopened: it is woken, and shows its own."""
+"""HTTPS connections passed through to the server: they wake it and get its own certificate."""
 
 import contextlib
 import hashlib
@@ -76,7 +76,7 @@ def test_a_visitor_wakes_the_server_and_gets_its_answer(theirs: str, asleep: Off
 
 
 def hello_to(name: str) -> bytes:
-    """What a client says first."""
+    """A ClientHello."""
     out = ssl.MemoryBIO()
     with contextlib.suppress(ssl.SSLWantReadError):
         bio = ssl._create_unverified_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname=name)
@@ -126,12 +126,12 @@ def test_nobody_is_passed_on_without_a_name_of_the_server(theirs: str, asleep: O
     assert asleep.box.status()["state"] == "asleep"
 
 
-def test_visitors_by_http_are_served_by_varnish(theirs: str, office: Office) -> None:
+def test_varnish_serves_visitors_over_http(theirs: str, office: Office) -> None:
     answer = ask(office.client, fresh("/app/reply"))
     assert (answer.status, "via" in answer.headers) == (200, True)
 
 
-def test_whoever_is_passed_on_does_not_come_past_the_box(theirs: str, office: Office) -> None:
+def test_passed_through_visitors_do_not_count_as_past_the_box(theirs: str, office: Office) -> None:
     assert office.box.api("POST", "/v1/servers/web/look", {})["look"]["port"] == "open"
     # The controller looks each 10 s what the edge does.
     wait_for(lambda: office.box.status()["https"]["sight"] is None, "the edge to be seen", 30)
@@ -158,7 +158,7 @@ def test_a_long_transfer_keeps_the_server_awake(theirs: str, office: Office) -> 
 
 
 @pytest.mark.long
-def test_what_is_in_flight_ends_within_seconds_when_the_cable_is_pulled(
+def test_requests_in_flight_end_within_seconds_when_the_cable_is_pulled(
     theirs: str, office: Office
 ) -> None:
     """A request that the server has got, and one that it does not get any more."""

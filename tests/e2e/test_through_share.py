@@ -1,4 +1,4 @@
-"""Who has used up a share does not wake the server by HTTPS that is passed on, either."""
+"""A client with an exhausted share cannot wake the server over passed-through HTTPS either."""
 
 import socket
 import struct

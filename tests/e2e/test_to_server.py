@@ -1,4 +1,4 @@
-"""The box asks the server by HTTPS: woken and awake, by the right name, streaming."""
+"""The box asks the server over HTTPS: woken and awake, with the right name, streaming."""
 
 import contextlib
 import hashlib
@@ -45,7 +45,7 @@ def by_https(office: Office, **changes: Any) -> dict[str, Any]:
 
 
 def problem(office: Office) -> dict[str, Any] | None:
-    """What the box says of the server's certificate."""
+    """The box's report on the server's certificate."""
     [told] = office.box.api("GET", "/v1/status")["box"]["edge"]["to_server"]
     found: dict[str, Any] | None = told["problem"]
     return found
@@ -93,7 +93,7 @@ def odd(asked_oddly: None, office: Office) -> Office:
 
 
 def seen(office: Office, answer: Answer) -> dict[str, Any]:
-    """What the server heard of it."""
+    """The server's record of the request."""
     [found] = wait_for(
         lambda: [r for r in office.server.requests() if r["id"] == answer.request_id], "the log"
     )
@@ -109,7 +109,7 @@ def connection(office: Office) -> Iterator[http.client.HTTPConnection]:
         yield made
 
 
-def test_a_request_wakes_the_server_and_goes_to_it_by_https(
+def test_a_request_wakes_the_server_and_reaches_it_over_https(
     asked_by_https: Office, asleep: Office
 ) -> None:
     answer = ask(asleep.client, fresh())
@@ -133,7 +133,7 @@ def test_idle_connections_to_the_server_end_by_themselves(
     wait_for(none_left, "haproxy to end them", 60)
 
 
-def test_what_is_in_the_cache_is_asked_after_by_its_etag_and_in_parts(
+def test_a_cached_file_is_served_by_its_etag_and_in_ranges(
     asked_by_https: Office, office: Office
 ) -> None:
     path = next(each for each in office.server.paths if each.endswith(".css"))
@@ -178,7 +178,7 @@ def test_a_write_reaches_a_server_that_hangs_up_once(
 
 
 @pytest.mark.long
-def test_what_is_in_flight_ends_within_seconds_when_the_cable_is_pulled(
+def test_requests_in_flight_end_within_seconds_when_the_cable_is_pulled(
     asked_by_https: Office, office: Office
 ) -> None:
     with ThreadPoolExecutor() as pool:
@@ -200,7 +200,7 @@ def test_a_wrong_certificate_is_refused_at_once_with_words(
         refused = answers(office, 503)
         assert refused.took_s < 10
         asked = len(office.server.requests())
-        # It looks anew at another configuration, at the latest each hour.
+        # It looks again after a change of configuration, and at least once an hour.
         office.box.reconfigure(**by_https(office, to_server_name=HOST))
         wait_for(
             lambda: (problem(office) or {}).get("code") == "https.shown_for_others", "words", 60

@@ -69,7 +69,7 @@ def test_all_is_well_once_it_comes_back(trouble: Office) -> None:
     assert ask(trouble.client, fresh(), headers=PERSON).status == 200
 
 
-def test_what_is_cached_is_served_all_the_same(office: Office) -> None:
+def test_cached_content_is_served_although_the_wake_fails(office: Office) -> None:
     path = "/css/base.css?trouble"
     ask(office.client, path, headers=ASSET)
     office.box.sleep()

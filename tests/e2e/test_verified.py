@@ -1,6 +1,6 @@
-"""Pages that the box checks by itself and answers with while the server sleeps.
+"""Pages that the box checks by itself and serves while the server sleeps.
 
-What it calls an hour takes a second here.
+Its hour takes a second here.
 """
 
 import os
@@ -50,11 +50,11 @@ server {{
 }}
 """
 SLEPT_S = 1.5
-"""Longer than what is fresh for a second."""
+"""Seconds; content that is fresh for one second is stale after them."""
 
 
 class Pages:
-    """A site, and who visits it."""
+    """A site and its visitors."""
 
     def __init__(self, office: Office):
         self.office = office
@@ -138,7 +138,7 @@ def test_a_checked_page_is_answered_asleep_until_it_changes_by_itself(
     assert pages.told("differed") == 0
     pages.sleep()
     assert pages.asleep("/hours") == (200, b"From nine")
-    # As a page does that shows the time, or what another machine says.
+    # Like a page that shows the time, or another machine's data.
     pages.write("/hours", "Closed by now")
     office.box.await_heard()
     office.box.wake()

@@ -27,7 +27,7 @@ def test_a_wake_is_a_magic_packet_on_the_wire(asleep: Office) -> None:
         assert magic.wakes(wire.wait(1)[0].data, magic.address(MAC))
 
 
-def test_what_is_cached_wakes_nobody(office: Office) -> None:
+def test_a_cache_hit_wakes_no_server(office: Office) -> None:
     path = "/css/base.css?cached"
     assert ask(office.client, path, headers=ASSET).status == 200
     office.box.sleep()
@@ -90,7 +90,7 @@ def test_a_sleep_command_that_hangs_until_the_wake_is_a_sleep_all_the_same(offic
     assert ask(office.client, fresh()).status == 200
 
 
-def test_who_woke_the_server_is_in_the_ledger(asleep: Office) -> None:
+def test_the_ledger_names_the_client_that_woke_the_server(asleep: Office) -> None:
     path = fresh()
     ask(asleep.client, path, source="198.18.3.4")
     asleep.box.await_state("awake")

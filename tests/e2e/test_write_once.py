@@ -46,7 +46,7 @@ ENDS = {
     "in the headers": b"HTTP/1.1 200 OK\r\nContent-Le",
     "in the answer": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n123",
 }
-"""When the server closes a connection, and what it says of an answer before."""
+"""When the server closes a connection, and how much of a response it sends before."""
 WRITES = [("POST", BODY), ("PUT", BODY), ("PATCH", BODY), ("POST", b""), ("DELETE", b"")]
 TLS_DATA = b"\x17"
 RESET = struct.pack("ii", 1, 0)
@@ -61,17 +61,17 @@ def _comes(sock: socket.socket) -> bool:
 
 @dataclass
 class Closer:
-    """A server that closes connections, by HTTP and by HTTPS."""
+    """A server that closes connections, over HTTP and over HTTPS."""
 
     context: ssl.SSLContext
     ports: list[int] = field(default_factory=list)
     first: str = "answers"
-    """What becomes of a connection's first request."""
+    """The result of a connection's first request."""
     later: str = "answers"
     """The same of those that follow."""
     reset: bool = False
     then: Callable[[], Any] = lambda: None
-    """What is done just before a connection is closed."""
+    """Called just before a connection is closed."""
     arrived: list[str] = field(default_factory=list)
     """For each request that arrived, or may have: when the server closed its connection."""
 
@@ -258,7 +258,7 @@ def closing(request: pytest.FixtureRequest, place: Place) -> Iterator[Place]:
 
 
 def clients() -> Iterator[tuple[str, str, bytes]]:
-    """Yield how each write comes: all of them by HTTP, and some by HTTPS."""
+    """Yield how each write is sent: all of them over HTTP, and some over HTTPS."""
     yield from (("http", method, body) for method, body in WRITES)
     yield ("https 1.1", "POST", BODY)
     yield ("https 2", "DELETE", b"")

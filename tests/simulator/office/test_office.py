@@ -187,7 +187,7 @@ class TestMagicPacket:
         payload = b"before" + magic.packet(magic.address(MAC)) + b"behind"
         assert wake_frame(asleep, payload, ethertype=0x88B5)
 
-    def test_what_is_no_packet_for_its_card_does_not_count(self, asleep: Office) -> None:
+    def test_an_invalid_magic_packet_does_not_count(self, asleep: Office) -> None:
         card, other = magic.address(MAC), "02:00:5e:10:00:03"
         for name, payload, to in (
             ("another machine's", magic.packet(magic.address(other)), BROADCAST),
@@ -274,7 +274,7 @@ class TestSite:
         assert len(office.server.paths) > 300
         assert {get(office, path)[0] for path in office.server.paths} == {200}
 
-    def test_who_has_the_answer_finds_the_request_counted(self, office: Office) -> None:
+    def test_a_request_is_counted_once_its_answer_has_arrived(self, office: Office) -> None:
         path = "/app/reply?size=200000"
         connection = HTTPConnection(ADDRESS)
         connection.sock = office.client.connect(ADDRESS, 80)
@@ -355,7 +355,7 @@ class TestCleanup:
         process.communicate(timeout=20)
         assert not any(name in trace for trace in traces())
 
-    def test_what_a_killed_office_left_can_be_removed(self) -> None:
+    def test_a_killed_offices_traces_can_be_removed(self) -> None:
         process, name = start_alone()
         process.kill()
         process.communicate(timeout=20)

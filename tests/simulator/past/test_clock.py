@@ -23,7 +23,7 @@ def test_waiting_ends_however_late_it_is(days: int) -> None:
     assert now.monotonic_s - before_s == pytest.approx(100, rel=1e-3)
 
 
-def test_what_would_wait_for_ever_is_an_error() -> None:
+def test_waiting_for_ever_is_an_error() -> None:
     now = clock.Clock(0.0)
 
     async def wait() -> None:

@@ -307,7 +307,7 @@ def test_robots_of_many_networks_keep_it_awake_for_ten_minutes_a_day_together(
     assert lived.spent
 
 
-def test_who_claims_to_be_a_browser_and_behaves_as_none_costs_less_than_the_budget(
+def test_a_program_that_claims_to_be_a_browser_costs_less_than_the_budget(
     tmp_path: Path,
 ) -> None:
     attack = over_and_over(*STRATEGIES["a page each minute"], program=False)
