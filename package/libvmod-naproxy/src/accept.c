@@ -66,8 +66,8 @@ accept_takes(const char *accept, const char *type)
 }
 
 /*
- * Not of who wants a page: that is a person who opens the picture, and may have to
- * be shown the waiting page first.
+ * Not of requests for a page: they come from a person who opens the picture and may
+ * have to see the waiting page first.
  */
 void
 np_accept_images(struct http *hp)

@@ -50,7 +50,7 @@ struct np_changes {
 	uint64_t		newest_us;	/* of all marks; atomic */
 	struct mark		mark[MARK_SETS][WAYS];
 
-	/* Under changed_mtx: what the cache may have. */
+	/* Under changed_mtx: the URLs that may be in the cache. */
 	uint64_t		fetched[FETCHED_SETS][WAYS];
 	uint8_t			next[FETCHED_SETS];
 	bool			lost[FETCHED_SETS];	/* there were more */
@@ -236,7 +236,7 @@ np_changed(const struct np_record *rec, const struct http *req)
 
 /*--------------------------------------------------------------------*/
 
-/* A time of before the clock was set back: what is fetched from now on is newer. */
+/* The time may predate a backward clock step: all later fetches are newer. */
 static uint64_t
 changed_time(uint64_t *word)
 {

@@ -63,7 +63,7 @@ classify_hash(uint64_t hash, const char *second)
  */
 
 struct place {
-	uint8_t		family;		/* 4, 6; 0: it is no address */
+	uint8_t		family;		/* 4, 6; 0: not an address */
 	uint8_t		bytes[16];
 };
 
@@ -108,7 +108,7 @@ place_plain(struct place *place)
 	memmove(place->bytes, place->bytes + sizeof mapped, 4);
 }
 
-/* What a record has of it. A thread remembers that of its last connection. */
+/* The part that goes into a record. Each thread remembers its last connection's. */
 struct place_memo {
 	uint64_t	session;
 	uint64_t	address;
@@ -246,7 +246,7 @@ classify_agent(const struct np_record *rec, const char *ua)
 	return (NAPROXY_API);
 }
 
-/* What robots do not do shows that such a guess was wrong. */
+/* A request that robots do not make shows that the guess was wrong. */
 static void
 classify_again(VRT_CTX, struct np_record *rec, const char *ua)
 {
@@ -351,7 +351,7 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 		if (!rule_of(r, rec) || !rule_matches(r, ua, url, client))
 			continue;
 		if (r->kind == NAPROXY_RULE_WORK) {
-			/* What is done is not who asks: look on. */
+			/* This rule says nothing about the class: continue. */
 			rec->flags |= NAPROXY_E_WORK;
 			continue;
 		}
@@ -373,7 +373,7 @@ classify_rules(struct np_record *rec, const char *ua, const char *url,
 	}
 }
 
-/* What the office's first rule of this kind says of a path; -1: it has none. */
+/* Seconds from the office's first rule of this kind for a path; -1: no rule. */
 double
 np_rule_s(const struct np_record *rec, unsigned kind, const char *url)
 {

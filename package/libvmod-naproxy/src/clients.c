@@ -35,15 +35,15 @@
 
 #include "naproxy.h"
 
-/* As much as any client's socket takes at once, whatever its client reads. */
+/* The bytes that any client's socket takes at once, even if the client does not read. */
 #define CLIENTS_FITS		16384
 
 /* Threads that are for those who need no admission: hits, heads. */
 #define CLIENTS_SPARE		20
 
 /*
- * How many requests are in flight on a machine with 512 MB, and with more. Their
- * threads' memory is what limits them.
+ * The most requests in flight on a machine with 512 MB, and with more. The limit is
+ * their threads' memory.
  */
 #define CLIENTS_SMALL		400
 #define CLIENTS_LARGE		680
@@ -144,8 +144,8 @@ clients_count(struct np_client *c, const struct np_counted_as *as, bool add)
 }
 
 /*
- * Count it as what it is now. Its server's place is kept with it: another page
- * may have the server in another one.
+ * Count the request by its present class and server. Keep the server's place with the
+ * request, because another page may have the server in another place.
  */
 static void
 clients_recount(struct np_client *c, struct np_record *rec)
@@ -399,10 +399,9 @@ np_clients_sent(const struct req *req)
 }
 
 /*
- * A connection that is in flight: Varnish ends it when its client has read
- * nothing for idle_send_timeout (by itself it goes on until send_timeout, and
- * ends those that read, too), and uploads may pause for longer than a
- * connection may be idle.
+ * A connection that is in flight. Varnish ends it when its client has read nothing
+ * for idle_send_timeout. (Varnish alone would wait for send_timeout, and would also
+ * end clients that read.) Uploads may pause for longer than a connection may be idle.
  */
 void
 np_clients_patience(const struct sess *sp)
@@ -414,7 +413,7 @@ np_clients_patience(const struct sess *sp)
 	CHECK_OBJ_NOTNULL(sp, SESS_MAGIC);
 	if (sp->fd < 0)
 		return;
-	/* What cannot be set stays as it was. */
+	/* If this fails, the old timeout stays. */
 	(void)setsockopt(sp->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
 	if (getsockopt(sp->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, &len) != 0)
 		return;

@@ -130,7 +130,7 @@ cookie_one(const struct naproxy_server *conf, const char *b, const char *e)
 	    (cookie_known(b, len) || cookie_office(conf, b, len)));
 }
 
-/* Are all cookies of this header of these? What is none counts as another. */
+/* Are all cookies of this header in the lists? An invalid cookie is not. */
 bool
 np_cookies_harmless(const struct naproxy_server *conf, const char *header)
 {

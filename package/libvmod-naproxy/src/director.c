@@ -165,8 +165,8 @@ director_make_plain(VRT_CTX, struct np_director *d,
 }
 
 /*
- * haproxy waits for a PROXY header. Varnish only shares idle connections if
- * what it sends on each first is the same: the session is in it.
+ * haproxy waits for a PROXY header. Varnish only shares idle connections with the
+ * same preamble, and this one contains the session.
  */
 struct np_proxy {
 	char			signature[12];
@@ -233,8 +233,8 @@ director_same_place(const struct naproxy_server *a,
 }
 
 /*
- * Have the back end for this place in front; what is pushed out is for the
- * caller to release, without the lock.
+ * Move the back end for this place to the front. The caller releases the evicted one,
+ * without the lock.
  */
 static VCL_BACKEND
 director_choose(VRT_CTX, struct np_director *d,
@@ -295,7 +295,7 @@ own_free(struct np_director *d, uint64_t now_us)
 	return (oldest->used_us + OWN_QUIET_US < now_us ? oldest : NULL);
 }
 
-/* Its back end, at the place of now; what it had is for the caller to release. */
+/* Its back end at its present place. The caller releases the previous one. */
 static VCL_BACKEND
 own_backend(VRT_CTX, struct np_director *d, struct np_own *own,
     VCL_BACKEND *out)
@@ -401,7 +401,7 @@ director_finish(VRT_CTX, VCL_BACKEND dir)
 	np_watch_done();
 }
 
-/* What bytes are still to come, by RFC 9112, 6.3; as Varnish has it. */
+/* Which bytes are still to come, by RFC 9112, 6.3, in Varnish's terms. */
 static void
 interim_body(struct busyobj *bo)
 {
@@ -415,8 +415,8 @@ interim_body(struct busyobj *bo)
 }
 
 /*
- * An interim response is for nobody: the next head is. It is read to where this one
- * was, with what is here of it already, so there is as much room for it.
+ * Discard an interim response and read the next head in its place. Bytes of the next
+ * head that were already read move to the front, so it has the same space.
  */
 static int
 interim_next(struct busyobj *bo, double until)

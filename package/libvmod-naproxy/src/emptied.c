@@ -69,7 +69,10 @@ emptied_char(const char **pp)
 	return ((unsigned char)*p);
 }
 
-/* What one takes for a step up is a name to others: it is below everything. */
+/*
+ * Some servers take such a segment for a step up, others for a name. It therefore
+ * counts as below every path.
+ */
 static bool
 emptied_crooked(const char *url)
 {
@@ -125,7 +128,7 @@ np_emptied_since(const struct np_record *rec, const char *url, double t)
 	return (is);
 }
 
-/* What was asked for before anything was taken out may be of before, too. */
+/* A request from before the last purge may have content from before it. */
 bool
 np_emptied_meanwhile(double t)
 {
@@ -153,7 +156,7 @@ emptied_oldest(void)
 	return (oldest);
 }
 
-/* Of this server, or of all; below this path, or that alone; without one all. */
+/* Purge one server or all: only this path, or all below it, or everything without one. */
 bool
 np_empty(struct np_server *srv, const char *path, bool exact)
 {
@@ -180,7 +183,7 @@ np_empty(struct np_server *srv, const char *path, bool exact)
 	return (true);
 }
 
-/* Nothing by its path: what is fetched now is not to be kept. */
+/* Purge nothing by path, but do not keep responses that are being fetched now. */
 void
 np_emptied_now(void)
 {

@@ -27,7 +27,7 @@ static const char * const ending[] = {
 	"zip",
 };
 
-/* What these say of their address is for a program; what follows is its own. */
+/* An address below these runs a program; the rest of the path is its argument. */
 static const char * const program[] = {
 	"asp", "aspx", "ashx", "cfm", "cgi", "do", "exe", "fcgi", "jsp", "php",
 	"php5", "php7", "php8", "phtml", "pl", "py",
@@ -41,11 +41,11 @@ static const char * const made[] = {
 	/* Nextcloud, ownCloud: previews, people's pictures, shares */
 	"/core/preview", "/avatar/", "/apps/files_sharing/", "/apps/theming/",
 	"/apps/gallery/", "/apps/photos/", "/s/*/download", "/s/*/preview", "/dav/",
-	/* WordPress: its interface for programs, what shops sell */
+	/* WordPress: its interface for programs, downloads that shops sell */
 	"/wp-json/", "/woocommerce_uploads/",
 	/* Drupal: private and temporary files, its interface for programs */
 	"/system/files/", "/system/temporary", "/jsonapi/",
-	/* Joomla: what extensions answer */
+	/* Joomla: answers of extensions */
 	"/component/",
 	/* TYPO3: links to protected files */
 	"/securedl/",
@@ -166,7 +166,7 @@ np_file(const char *url)
 	    !file_unclear(url, end) && !file_made(url, end));
 }
 
-/* The controller has verified a page. What is none now has become another. */
+/* The controller has verified it as a page. If it no longer is HTML, it has changed. */
 static bool
 file_verified(VRT_CTX, const struct np_record *rec, const char *url)
 {

@@ -99,9 +99,9 @@ static const char * const credential[] = {
 };
 
 /*
- * So that a hit need not compare each header with all of these: a bit for each of
- * them, by the length of a name, and by the first three letters of a part. Letters
- * are counted by their lowest five bits, which are the same in either case.
+ * These save a hit from comparing each header with all names. Each name has a bit, by
+ * its length and by the first three letters of a part. A letter's index
+ * is its lowest five bits, which are the same in upper and lower case.
  */
 #define NAME_MOST		32
 #define PART_LEAST		3
@@ -146,8 +146,8 @@ headers_known(const char *name, size_t len)
 }
 
 /*
- * CGI makes one variable of X_Forwarded_For and of X-Forwarded-For, and some
- * servers make an underscore of all that is no letter or digit.
+ * CGI gives X_Forwarded_For and X-Forwarded-For the same variable, and some servers
+ * replace every character except letters and digits by an underscore.
  */
 static bool
 headers_plain(const char *name, size_t len)
@@ -160,7 +160,7 @@ headers_plain(const char *name, size_t len)
 	return (true);
 }
 
-/* What browsers say of themselves, and no page can have them say. */
+/* Headers that browsers set by themselves and that pages cannot set. */
 static bool
 headers_browser(const char *name, size_t len)
 {
@@ -322,8 +322,8 @@ headers_claims(const char *name, size_t len)
 }
 
 /*
- * May the server answer differently by the header? Its name is of a request that may be
- * kept, so it is no credential.
+ * May the server's answer depend on this header? The request may be cached, so the header
+ * is not a credential.
  */
 static bool
 headers_variant(const char *name, size_t len, const char *value, const char *end)
@@ -534,6 +534,6 @@ np_headers_usual(const struct np_headers *h, const struct http *hp)
 	    !headers_forwarded(h->forwarded_for) && !headers_events(h->accept) &&
 	    headers_host_tidy(h->host) && method != NULL &&
 	    (!strcmp(method, "GET") || !strcmp(method, "HEAD")) &&
-	    /* Ours is /.naproxy, and what issuers of certificates ask for. */
+	    /* Ours are /.naproxy and the paths of certificate issuers' challenges. */
 	    url != NULL && url[0] == '/' && url[1] != '.');
 }

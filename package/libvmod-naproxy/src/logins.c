@@ -28,7 +28,7 @@
 #define SETS		512
 #define WAYS		4
 #define CLOSED		1024
-#define LEAST_VALUE	16	/* characters: what is shorter can be guessed */
+#define LEAST_VALUE	16	/* characters: shorter values can be guessed */
 #define UNUSED_US	(UINT64_C(30) * 86400 * 1000000)
 
 /* In the order in which they give their places to others. */
@@ -47,7 +47,7 @@ struct login {
 	enum login_state	state;
 };
 
-/* A cookie in a header, or what Authorization says. */
+/* A cookie in a header, or the value of Authorization. */
 struct pair {
 	const char	*name;
 	size_t		name_len;

@@ -137,7 +137,7 @@ np_names_find(const struct np_names *names, const char *host)
 	return (names_at(names, dot + 1, len - label, NAPROXY_N_BELOW));
 }
 
-/* What an issuer of certificates is to hear; NULL: nothing. */
+/* The answer to a certificate issuer's challenge; NULL: none. */
 const char *
 np_names_answer(const struct np_names *names, const char *token)
 {

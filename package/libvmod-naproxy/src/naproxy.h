@@ -159,7 +159,7 @@ struct np_ref {
 	unsigned		*count;
 };
 
-/* What of a request's headers matters to us; NULL where it has none. */
+/* The headers of a request that matter to us; NULL: missing. */
 struct np_headers {
 	const char		*host;
 	const char		*user_agent;
@@ -172,18 +172,18 @@ struct np_headers {
 	bool			large;		/* more than we take */
 	bool			special;	/* others that VCL must see to */
 	bool			credential;	/* one that may say who is asking */
-	bool			own_credential;	/* and is no proxy's word for a client */
+	bool			own_credential;	/* and not from a proxy for its client */
 	bool			varies;		/* one that the server may answer by */
 };
 
-/* As what a request in flight is counted; see clients.c. */
+/* How a request in flight is counted; see clients.c. */
 struct np_counted_as {
 	uint8_t			place;		/* 1 + its server's index; 0: none */
 	uint8_t			klass;
 	bool			own;
 };
 
-/* What VCL tells apart besides the outcomes. */
+/* Cases that VCL distinguishes besides the outcomes. */
 enum np_case {
 	NP_FIRST_CASE = NAPROXY_OUTCOMES - 1,
 #define NP_CASE(name, word, outcome, said)	NP_##name,
@@ -191,7 +191,7 @@ enum np_case {
 #undef NP_CASE
 };
 
-/* What we know of a task: a request, or a fetch. */
+/* Our data about a task: a request, or a fetch. */
 struct np_record {
 	unsigned		magic;
 #define NP_RECORD_MAGIC		0x91c7a2f6
@@ -401,7 +401,7 @@ bool np_emptied_meanwhile(double t);
 void np_stored(VRT_CTX, const struct np_record *, bool https);
 
 /* as_sent.c */
-const char *np_as_sent_begin(VRT_CTX);		/* NULL, or what is wrong */
+const char *np_as_sent_begin(VRT_CTX);		/* NULL, or the error */
 void np_as_sent_end(VRT_CTX);
 
 /* wake.c */

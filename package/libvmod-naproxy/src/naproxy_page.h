@@ -1,18 +1,18 @@
 /*-
- * The page: what the controller, the VMOD and naproxy-through share.
+ * The page, shared by the controller, the VMOD and naproxy-through.
  *
  * Three memory-mapped files, made by the controller, each by rename so that
  * nobody ever sees half a file:
  *
  *   RUN_DIR/page    struct naproxy_page, 168 KiB. The controller writes state,
  *                   configuration and a heartbeat; the VMOD writes counters,
- *                   the gap window and who has requests in flight;
+ *                   the gap window and the clients with requests in flight;
  *                   naproxy-through writes counters of connections.
  *   RUN_DIR/events  struct naproxy_events, a ring with one record for each
  *                   request that ended. The VMOD writes, the controller reads.
  *   RUN_DIR/stored  struct naproxy_stores, a ring with one record for each
- *                   answer that the cache keeps: what it is asked by. The VMOD
- *                   writes, the controller reads.
+ *                   answer that the cache keeps: its request. The VMOD writes,
+ *                   the controller reads.
  *
  * This header is the one definition: naproxy/core/page_h.py is made of it when the
  * controller is built, and a test compares every offset.
@@ -23,8 +23,8 @@
  *   - A word has one writing side, named beside it: [C] controller, [V] VMOD,
  *     [T] naproxy-through.
  *   - [V] and [T] words are only touched with __atomic builtins. Counters only grow
- *     and survive a restart of either side; gauges are reset by the VMOD when
- *     a child starts, by naproxy-through when it starts.
+ *     and survive a restart of either side. The VMOD resets its gauges when a child
+ *     starts; naproxy-through resets its own when it starts.
  *   - [C] configuration of a server is under its seqlock `seq`: odd while it
  *     is being written; that of the box, and the names, the same. `state` and
  *     `heartbeat_us` are single words and need no lock.
@@ -79,7 +79,7 @@ enum naproxy_state {
 	NAPROXY_TROUBLE = 5,		/* counts as available, see docs */
 };
 
-/* Who is asking. */
+/* The kinds of clients. */
 enum naproxy_class {
 	NAPROXY_PERSON = 0,
 	NAPROXY_CRAWLER = 1,
@@ -90,13 +90,13 @@ enum naproxy_class {
 };
 
 /*
- * What became of a request: exactly one each. This is the only list of them. Of it are
- * made, by the preprocessor or when something is built, the enumeration in C and in
- * Python, the words of VCL and of X-Naproxy, and the groups of the web interface.
+ * Outcomes of requests: exactly one each. This is the only list of them. The preprocessor
+ * or the build derives these from it: the enumeration in C and in Python, the words of VCL
+ * and of X-Naproxy, and the groups of the web interface.
  *
  *   O(number, name, word, end, marks)
  *
- * `end` is what people tell apart, see docs/webui-traffic.md.
+ * `end` is the group that people see, see docs/webui-traffic.md.
  */
 #define NAPROXY_O_NEEDED	(1U << 0)	/* needed the server */
 #define NAPROXY_O_SERVED	(1U << 1)	/* the server answered it */
@@ -136,9 +136,9 @@ enum naproxy_class {
 	O(14, SPENT, spent, spent, NAPROXY_O_NEEDED | NAPROXY_O_APART)
 
 /*
- * Cases of these that VCL tells apart, too:
+ * Cases of these that VCL distinguishes, too:
  *
- *   C(name, word, outcome, what X-Naproxy says)
+ *   C(name, word, outcome, text in X-Naproxy)
  */
 #define NAPROXY_CASE_LIST(C)						\
 	/* valid for as long as the server sleeps */			\
@@ -181,7 +181,7 @@ enum naproxy_rule_kind {
 #define NAPROXY_F_TLS		(1U << 6)	/* asked at edge/to-ID.sock */
 #define NAPROXY_F_PROXY		(1U << 7)	/* told of the client by PROXY v1 */
 #define NAPROXY_F_THROUGH	(1U << 8)	/* HTTPS is passed on unopened */
-#define NAPROXY_F_FROZEN	(1U << 9)	/* what is valid when the server
+#define NAPROXY_F_FROZEN	(1U << 9)	/* content valid when the server
 						   falls asleep stays so */
 #define NAPROXY_F_RESTARTS	(1U << 10)	/* waking or in trouble, but it
 						   had not been asleep */
@@ -210,7 +210,7 @@ enum naproxy_listen {
 
 /* Bits of naproxy_stored.flags, [V]. */
 #define NAPROXY_S_FREEZES	(1U << 0)	/* stays valid while it sleeps */
-#define NAPROXY_S_HTTPS		(1U << 1)	/* for who came by HTTPS */
+#define NAPROXY_S_HTTPS		(1U << 1)	/* for HTTPS clients */
 #define NAPROXY_S_SAID		(1U << 2)	/* the server said how long */
 #define NAPROXY_S_SAME		(1U << 3)	/* 304: it had not changed */
 #define NAPROXY_S_VARIES	(1U << 4)	/* by more than Accept */
@@ -246,7 +246,7 @@ struct naproxy_name {
 	char		name[NAPROXY_NAME_LEN];
 };
 
-/* What an issuer of certificates asks for, and hears (RFC 8555, 8.3). [C] */
+/* A certificate issuer's challenge and its answer (RFC 8555, 8.3). [C] */
 struct naproxy_challenge {
 	char		token[NAPROXY_TOKEN_LEN];	/* empty: unused */
 	char		answer[NAPROXY_ANSWER_LEN];
@@ -255,9 +255,9 @@ struct naproxy_challenge {
 #define NAPROXY_SHOWN		16
 
 /*
- * Whose share of the awake time is used up, and who has shown that they are a
- * person: the hash of an address or of a network, see naproxy_event; 0 is an
- * empty slot. Never E_OWN's. [C]
+ * Clients that have used up their share of the awake time, and clients that have shown
+ * that they are a person. Each is the hash of an address or of a network, see
+ * naproxy_event; 0 is an empty slot. Never E_OWN's. [C]
  */
 struct naproxy_spent {
 	uint64_t	who;
@@ -268,9 +268,9 @@ struct naproxy_spent {
 };
 
 /*
- * Who has requests in flight that keep a thread for long or use a server, by
- * the hashes of naproxy_event. `people`, `programs` and `robots`: how many of
- * them use that server now (held, fetched, passed, piped), by class. [V]
+ * Clients with requests in flight that keep a thread for long or use a server, by the
+ * hashes of naproxy_event. `people`, `programs` and `robots`: the number of requests
+ * that use that server now (held, fetched, passed, piped), by class. [V]
  */
 struct naproxy_client {
 	uint64_t	address;		/* 0: an empty slot */
@@ -288,12 +288,12 @@ struct naproxy_client {
 struct naproxy_server {
 	/* 0: single words */
 	uint32_t	state;			/* [C] futex word */
-	uint32_t	seq;			/* [C] seqlock of what follows */
+	uint32_t	seq;			/* [C] seqlock of the rest */
 	uint64_t	since_us;		/* [C] t_us of the last transition */
 
 	/* 16: configuration, [C], under seq */
 	char		id[NAPROXY_ID_LEN];	/* empty: slot unused */
-	uint32_t	hsts_s;			/* browsers come by HTTPS only */
+	uint32_t	hsts_s;			/* browsers use HTTPS only */
 	uint8_t		_pad6[124];
 	uint64_t	webhook[NAPROXY_WEBHOOKS];	/* hashes of host and path; 0 */
 	uint32_t	flags;
@@ -368,9 +368,9 @@ struct naproxy_server {
 
 	/*
 	 * 2032: t_us of the last visitor who reached it by its name through the
-	 * box, over HTTP and over HTTPS, to the second; 0: none yet. Neither robots
-	 * nor the box nor the server itself are visitors, and an address is no
-	 * name. [V]
+	 * box, over HTTP and over HTTPS, to the second; 0: none yet. Robots, the box
+	 * and the server itself do not count as visitors, and an address does not
+	 * count as a name. [V]
 	 */
 	uint64_t	visited_us;
 	uint64_t	visited_tls_us;
@@ -382,7 +382,7 @@ struct naproxy_server {
  */
 struct naproxy_service {
 	/* 0: configuration, [C], under seq */
-	uint32_t	seq;			/* seqlock of what follows */
+	uint32_t	seq;			/* seqlock of the rest */
 	uint8_t		listen;			/* enum naproxy_listen */
 	uint8_t		server;			/* index */
 	uint8_t		listen_family;		/* 4 or 6 */
@@ -474,10 +474,10 @@ struct naproxy_page {
  * User-Agent and client.identity (the address); Host and URL as VCL sees them
  * when it selects. A missing header is an empty string; 0 becomes 1.
  *
- * Those of address and network are over the number 4 or 6 and the bytes of the
- * address (of IPv6, the first 8), and over 'n', that number and the first 3
- * bytes of the address (of IPv6, 6). What is no address is hashed as text after
- * a 0. Who has the hash has the address: they are never written to a disk.
+ * An address is hashed as the number 4 or 6 and the bytes of the address (of IPv6,
+ * the first 8). Its network is hashed as 'n', that number and the first 3 bytes of
+ * the address (of IPv6, 6). Text that is not an address is hashed after a 0. The
+ * hash reveals the address, so hashes are never written to a disk.
  */
 struct naproxy_event {
 	uint64_t	seq;
@@ -510,7 +510,7 @@ struct naproxy_events {
 	struct naproxy_event	event[NAPROXY_EVENTS];
 };
 
-/* An answer that the cache keeps, and what it is asked by. Read like an event. */
+/* An answer that the cache keeps, and its request. Read like an event. */
 struct naproxy_stored {
 	uint64_t	seq;
 	uint64_t	t_us;
@@ -521,7 +521,7 @@ struct naproxy_stored {
 	uint8_t		server;			/* index */
 	uint8_t		flags;			/* NAPROXY_S_* */
 	char		accept[32];		/* of the request; "": longer, none */
-	char		host[120];		/* what is longer has no record */
+	char		host[120];		/* longer ones have no record */
 	char		url[320];
 };
 
@@ -581,7 +581,7 @@ naproxy_total(const struct naproxy_server *s)
 	return (sum - __atomic_load_n(&s->spent, __ATOMIC_RELAXED));
 }
 
-/* What delays[0] would be: those of T that waited less than 1 ms. */
+/* The value that delays[0] would have: those of T that waited less than 1 ms. */
 static inline uint64_t
 naproxy_prompt(const struct naproxy_server *s)
 {

@@ -88,8 +88,8 @@ never_url(const char *url)
 }
 
 /*
- * An address where programs bring news, with or without its query. Never the
- * first page: who looks at a site loads it, and anybody may post to it.
+ * An address where programs deliver news (a webhook), with or without its query.
+ * Never the first page: every visitor loads it, and anybody may post to it.
  */
 static bool
 never_webhook(const struct np_record *rec, const char *url)
@@ -109,7 +109,7 @@ never_webhook(const struct np_record *rec, const char *url)
 	return (false);
 }
 
-/* Robots by what they do, or by how they look: they have not said so. */
+/* Robots by their behaviour or their looks: they do not call themselves robots. */
 bool
 np_guessed(const struct np_record *rec)
 {
@@ -137,7 +137,7 @@ np_never_refused(VRT_CTX, const struct np_record *rec)
 	if (np_header(hp, H_Authorization) != NULL)
 		return (true);
 	url = hp->hd[HTTP_HDR_URL].b;
-	/* Who gets none leaves the whole site alone. It is cached for long. */
+	/* Crawlers without it stay away from the whole site. It is cached for long. */
 	if (rec->klass == NAPROXY_CRAWLER && url != NULL &&
 	    !strcmp(url, "/robots.txt"))
 		return (true);

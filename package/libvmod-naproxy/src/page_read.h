@@ -73,8 +73,8 @@ page_fresh(const struct naproxy_page *p, uint64_t now_us)
 }
 
 /*
- * Read under a seqlock. Returns the seq of what is in dst, or an odd number
- * if it could not be had.
+ * Read under a seqlock. Returns the seq of the contents of dst, or an odd number if the
+ * read failed.
  */
 static inline uint32_t
 page_copy(const uint32_t *seq, void *dst, const void *base, size_t from,

@@ -22,11 +22,11 @@ static struct np_snap *snap_newest;	/* atomic, written under np_page_mtx */
 static uint64_t snap_tick_us;		/* atomic */
 
 /*--------------------------------------------------------------------
- * Snapshots. Every request takes one, so nobody waits for a lock to get at
- * the newest, and each processor counts for itself. A snapshot's memory stays
- * that of a snapshot until we close. Whoever is about to take one that was
- * just replaced sees that and tries again; one that is taken has a count
- * above zero from before it was replaced until it is released.
+ * Snapshots. Every request takes one, so taking the newest needs no lock, and each
+ * processor has its own count. A snapshot's memory is not reused for anything else
+ * until we close. A thread that takes a snapshot which was just replaced sees that and
+ * tries again. A taken snapshot has a count above zero from before its replacement
+ * until its release.
  */
 
 static struct np_snap *snap_old;	/* replaced; under np_page_mtx */

@@ -53,8 +53,8 @@ reach_address(struct sockaddr_storage *ss, const struct naproxy_server *conf)
 }
 
 /*
- * Is somebody there? Who refuses a connection is. What goes wrong on our side,
- * as no socket to be had, says nothing of the server.
+ * Is the server up? A refused connection proves that it is. An error on our side, such
+ * as running out of sockets, says nothing about the server.
  */
 static bool
 reach_connect(const struct naproxy_server *conf)

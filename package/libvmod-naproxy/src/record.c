@@ -121,7 +121,7 @@ np_record_count(struct np_record *rec)
 		rec->outcome = NAPROXY_HELD;
 	if (record_needed(rec))
 		rec->flags |= NAPROXY_E_NEEDED;
-	/* Who is over his share has no promise either. */
+	/* The promise does not cover clients that have used up their share. */
 	if ((rec->flags & NAPROXY_E_SPENT) == 0 && record_late(rec))
 		rec->flags |= NAPROXY_E_DELAYED;
 	/* Asking how the server is is not asking for the server. */
@@ -147,7 +147,7 @@ np_record_count(struct np_record *rec)
  * The task's record
  */
 
-/* What a request of ESI waited, the one that includes it waited. */
+/* The time that an ESI request waited counts for the request that includes it. */
 static void
 record_include(VRT_CTX, const struct np_record *rec)
 {

@@ -165,8 +165,8 @@ np_server_woke(const struct np_server *srv, double ago_s)
 }
 
 /*
- * Is it waking, or did it wake within the last `window_ms`? What it answers then
- * may only say that it is not ready. 0: never.
+ * Is it waking, or did it wake within the last `window_ms`? Its answers may then only
+ * say that it is not ready. 0: never.
  */
 bool
 np_server_settling(const struct np_server *srv, uint32_t window_ms)
@@ -179,9 +179,8 @@ np_server_settling(const struct np_server *srv, uint32_t window_ms)
 }
 
 /*
- * When may the next waiter go? release_batch of them at once, then a pause
- * of release_ms, so that a server that has just woken up does not meet all
- * of them together.
+ * When may the next waiter go? release_batch of them go at once, then there is a pause
+ * of release_ms: all of them together could overload a server that has just woken up.
  */
 uint64_t
 np_server_turn(struct np_server *srv, const struct naproxy_server *conf,

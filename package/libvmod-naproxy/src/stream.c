@@ -119,7 +119,7 @@ stream_over(struct np_stream *st, uint64_t silent_us)
 	if (silent_us >= st->idle_us)
 		return ("silent for too long");
 	if (st->ended && silent_us >= STREAM_SHORT_US)
-		/* Half-closed, or gone: what is sent next would tell. */
+		/* Half-closed, or gone: only sending more would show which. */
 		return ("silent, and its client sends no more");
 	if (st->counted && np_silent_over(silent_us)) {
 		st->counted = false;
@@ -131,7 +131,7 @@ stream_over(struct np_stream *st, uint64_t silent_us)
 	return (NULL);
 }
 
-/* What was stored for everybody at first is not any more. */
+/* The response was stored for everybody at first; drop it from the cache. */
 static void
 stream_drop(struct np_stream *st)
 {
@@ -216,7 +216,7 @@ stream_init(VRT_CTX, struct vfp_ctx *vc, struct vfp_entry *vfe)
 	return (VFP_OK);
 }
 
-/* What came with the head, and no byte more. */
+/* The bytes that came with the head, and no more. */
 static enum vfp_status
 stream_ahead(struct vfp_ctx *vc, const struct http_conn *htc, char *p,
     ssize_t *lp)

@@ -18,9 +18,9 @@
 #include "naproxy.h"
 
 /*
- * What is asked for so is a page, what it embeds, or whatever the server has: most
- * requests, so they add nothing to the key. Data that a server gives these has Vary, see
- * naproxy_data in cache.vcl.
+ * Requests with these ask for a page, for a page's parts or for any type. They are the
+ * majority and add nothing to the key. Data in answer to them has Vary, see naproxy_data
+ * in cache.vcl.
  */
 static const char * const usual[] = {
 	"*/*", "application/font", "application/javascript", "application/signed-exchange",
@@ -30,7 +30,7 @@ static const char * const usual[] = {
 
 /*
  * The type that is asked for first, as programs do that want data. NULL: nothing that
- * counts. A file is one thing, whoever opens it. Images say Vary.
+ * counts. A file is the same for every client. Images say Vary.
  */
 static const char *
 variant_type(const char *accept, const char *url, size_t *len)
@@ -50,8 +50,8 @@ variant_type(const char *accept, const char *url, size_t *len)
 }
 
 /*
- * What a request can say to get the same: the Accept itself, or what is short enough and
- * has the same place in the key.
+ * An Accept that gets the same answer: the header itself, or a shorter one with the same
+ * place in the key.
  */
 void
 np_accept_short(char *dst, const char *accept, const char *url)

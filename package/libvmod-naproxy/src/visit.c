@@ -51,13 +51,13 @@ visit_from_here(VRT_CTX, const struct naproxy_server *conf)
 	if (conf->family == (family == AF_INET ? 4 : 6) &&
 	    !memcmp(client, conf->address, len))
 		return (true);
-	/* Whoever asks its own address uses it as the source, too. */
+	/* A host that connects to its own address also uses it as the source. */
 	ip = VRT_r_server_ip(ctx);
 	return (ip != NULL && VSA_GetPtr(ip, &server) == family &&
 	    !memcmp(client, server, len));
 }
 
-/* The site is chosen, and who asks is classified. */
+/* The site is chosen, and the client is classified. */
 void
 np_visit(VRT_CTX, struct np_record *rec, const char *host)
 {
@@ -77,7 +77,7 @@ np_visit(VRT_CTX, struct np_record *rec, const char *host)
 	rec->visits = true;
 }
 
-/* What the box answers without the server or its pages proves nothing of them. */
+/* Answers that need neither the server nor its pages prove nothing about them. */
 void
 np_visit_count(const struct np_record *rec, struct naproxy_server *live)
 {

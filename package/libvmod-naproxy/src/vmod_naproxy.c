@@ -147,7 +147,7 @@ vmod_open(VRT_CTX, VCL_STRING run_dir, VCL_INT most)
 }
 
 /*--------------------------------------------------------------------
- * Which server, and who asks
+ * The server and the client
  */
 
 static struct np_record *
@@ -516,7 +516,7 @@ task_cookie(VRT_CTX, const char *name)
 }
 
 #define HIDDEN		"X-Naproxy-"
-#define ANSWER_LEAST	12288	/* of workspace, for what follows */
+#define ANSWER_LEAST	12288	/* of workspace, for later steps */
 
 /*
  * Cookies may be half of a request's head: they are copied once, and VCL, which copies
@@ -808,7 +808,7 @@ answer_quick(VRT_CTX)
 		    np_clients_fits(ctx->sp, SYNTH_MOST));
 	oc = ctx->req->objcore;
 	CHECK_OBJ_NOTNULL(oc, OBJCORE_MAGIC);
-	/* Who is still fetched comes as the server sends it. */
+	/* An object that is still being fetched comes at the server's pace. */
 	return (oc->boc == NULL && np_clients_fits(ctx->sp,
 	    HEAD_MOST + ObjGetLen(ctx->req->wrk, oc)));
 }
@@ -839,7 +839,7 @@ vmod_admit(VRT_CTX)
  * What becomes of it
  */
 
-/* A word of VCL for it, the outcome that it counts as, and what X-Naproxy says. */
+/* Its word in VCL, the outcome that it counts as, and its text in X-Naproxy. */
 static const struct word {
 	const VCL_ENUM	*word;
 	uint8_t		outcome;
@@ -945,8 +945,8 @@ vmod_report(VRT_CTX, VCL_INT status)
  */
 
 /*
- * If a connection that it had before ends without an answer, Varnish sends a
- * request without a body once more, whatever its method is.
+ * If a reused connection ends without an answer, Varnish resends a request without a
+ * body, even if its method is not idempotent.
  */
 static const char once[] = "it may change something";
 
@@ -1145,7 +1145,7 @@ vmod_own_server(VRT_CTX)
 	if (ip == NULL)
 		return (false);
 	fam = VSA_GetPtr(ip, &bytes);
-	/* What runs on the box is no server that sleeps. */
+	/* A server on the box itself does not sleep. */
 	return ((fam == AF_INET && site->conf.family == 4 && bytes[0] != 127 &&
 	    !memcmp(bytes, site->conf.address, 4)) ||
 	    (fam == AF_INET6 && site->conf.family == 6 &&
@@ -1196,7 +1196,7 @@ site_eta_s(const struct np_site *site)
 	live = NP_LOAD(site->server->live);
 	if (live != NULL && np_server_state(site->server) == NAPROXY_WAKING)
 		gone_us = np_now_us() - NP_LOAD(live->since_us);
-	/* Later than usual: who knows no better expects a quarter of it again. */
+	/* Later than usual: expect another quarter of the time that has passed. */
 	if (gone_us + gone_us / 4 >= left_us)
 		left_us = gone_us / 4;
 	else

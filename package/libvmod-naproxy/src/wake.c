@@ -89,7 +89,7 @@ wake_magic_packet(const struct np_site *site)
 
 /*--------------------------------------------------------------------*/
 
-/* key=value and a newline; what is not printable ASCII becomes `?`. */
+/* key=value and a newline; characters other than printable ASCII become `?`. */
 static void
 wake_field(struct vsb *vsb, const char *key, const char *value, size_t most)
 {

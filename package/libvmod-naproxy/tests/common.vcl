@@ -1,4 +1,4 @@
-# What the tests share: a plain algorithm, and what the VMOD says as headers.
+# Shared by the tests: a plain algorithm, and the VMOD's values as headers.
 # The test imports naproxy and opens the page before it includes this.
 
 backend none none;

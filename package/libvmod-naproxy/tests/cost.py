@@ -1,10 +1,11 @@
-"""What one call costs: CPU time of varnishd's child with and without many of them.
+"""Measure the cost of one call: CPU time of varnishd's child with and without many calls.
 
     cost.py VMOD PAGETOOL [SECONDS]
 
-For each function a VCL that calls it 300 times a request; the growth of CPU time a
-request over the same VCL without, divided by 300; the least of several rounds. CPU
-time, not wall time, so that a busy machine changes little. Needs varnishd and wrk.
+For each function, a VCL calls it 300 times per request. The cost is the CPU time per
+request beyond that of the same VCL without the calls, divided by 300: the least of
+several rounds. CPU time rather than wall time, so that a busy machine changes little.
+Needs varnishd and wrk.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ static const char * const methods[] = {
 	"TRACE", "other"
 };
 
-/* Numbers of a server by name. What is here may be read; the first, set. */
+/* Numbers of a server by name. All of these can be read, and the first ones set. */
 #define U32(n)	{ #n, offsetof(struct naproxy_server, n), 4 }
 #define U64(n)	{ #n, offsetof(struct naproxy_server, n), 8 }
 static const struct field {
@@ -897,7 +897,7 @@ listen_magic(uint16_t port, uint64_t count)
 }
 
 /*--------------------------------------------------------------------
- * Asking. Each line is a case, a request and what its answer must have:
+ * Asking. Each line is a case: a request and the expected parts of its answer:
  *
  *	METHOD URL [ | HEADER: VALUE]... => STATUS [ | HEADER: VALUE]...
  *
