@@ -1,7 +1,7 @@
-# What goes out. Each response says in X-Naproxy what became of the request, and
-# the VMOD is told the same. Only a fresh hit says it as Varnish does, with two
-# numbers in X-Varnish: one more header, even one kept with the object, costs it
-# more than all else here, and so would taking Varnish's own away.
+# Responses. Each has the outcome of its request in X-Naproxy, and the VMOD gets the
+# same. Only a fresh hit has no X-Naproxy: the two numbers in X-Varnish show it. One
+# more header, even one stored with the object, would cost a hit more than all else
+# here, and so would removing X-Varnish.
 
 sub vcl_deliver {
 	if (resp.status == 503 && resp.http.X-Naproxy == "error") {
@@ -50,9 +50,9 @@ sub vcl_deliver {
 	return (deliver);
 }
 
-# What somebody with cookies is to get was asked for without them. It is for him,
-# too, if it is for everybody; else the server is to see who asks. That there is no
-# such file is an answer where browsers look for it by themselves.
+# The client sent cookies, but the server was asked without them. A response for everybody
+# is for this client, too. Otherwise the request goes to the server with its cookies. A 404
+# counts as an answer for files that browsers look for by themselves.
 sub naproxy_stranger {
 	if (obj.uncacheable || resp.http.Vary ~ "(?i)\bcookie\b" ||
 	    (resp.status != 200 && (resp.status != 404 || req.url !~
@@ -62,8 +62,8 @@ sub naproxy_stranger {
 	}
 }
 
-# How long browsers may have it, as the office says: from now on, whatever its age is.
-# What is somebody's own stays as the server says it.
+# The office's time that browsers may keep it, from now on, regardless of its age.
+# Personal responses keep the server's headers.
 sub naproxy_browser {
 	if (resp.status == 200 && !obj.uncacheable &&
 	    naproxy.became() != "pass") {
@@ -74,7 +74,7 @@ sub naproxy_browser {
 	}
 }
 
-# RFC 9211, for who asks for it.
+# RFC 9211, for clients that ask for it.
 sub naproxy_cache_status {
 	if (naproxy.became() == "pass") {
 		set resp.http.Cache-Status = "Naproxy; fwd=bypass";
@@ -97,7 +97,7 @@ sub naproxy_cache_status {
 	}
 }
 
-# RFC 6797, 7.2: only by HTTPS.
+# RFC 6797, 7.2: only over HTTPS.
 sub naproxy_hsts {
 	if (naproxy.hsts() > 0) {
 		set resp.http.Strict-Transport-Security = "max-age=" +

@@ -27,8 +27,8 @@ sub vcl_miss {
 	}
 	call naproxy_decide;
 	if (naproxy.became() == "held" && req.restarts < 2) {
-		# Look again: another who was held may have fetched it by now, also
-		# if what this one found before was outdated, see vcl_hit.
+		# Look again: another held request may have fetched it by now, also
+		# if this one found an outdated object before, see vcl_hit.
 		set req.hash_always_miss = false;
 		return (restart);
 	}
@@ -47,9 +47,9 @@ sub vcl_pass {
 	return (fetch);
 }
 
-# A WebSocket. Varnish allows a hold and a synthetic answer here, so that this
-# decision need not be in vcl_recv either. Whatever the client sent already is
-# in the connection's buffer and goes to the server with the pipe.
+# A WebSocket. Varnish allows a hold and a synthetic answer here, so this decision
+# need not be in vcl_recv either. Bytes that the client has already sent are in the
+# connection's buffer and go to the server with the pipe.
 sub vcl_pipe {
 	call naproxy_decide;
 

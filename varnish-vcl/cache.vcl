@@ -1,4 +1,4 @@
-# What may be cached, and for how long. docs/caching.md says it for users.
+# Which responses are cached, and for how long. docs/caching.md explains it to users.
 
 sub vcl_hit {
 	if (req.restarts > 0) {
@@ -25,11 +25,11 @@ sub vcl_hit {
 		return (restart);
 	}
 	if (local.socket == "box" && req.http.X-Naproxy-Expire) {
-		# In all variants. What it is asked by stays.
+		# In all variants. The object stays, for revalidation.
 		purge.soft(0s);
 		return (synth(204));
 	}
-	# A fresh hit is what is left, see vcl_deliver.
+	# All others are fresh hits, see vcl_deliver.
 	if (obj.ttl <= 0s) {
 		if (obj.grace >= 30d && naproxy.frozen(obj.status) >
 		    obj.age - std.duration(obj.http.X-Naproxy-Age + "s", 0s)) {
@@ -37,7 +37,7 @@ sub vcl_hit {
 			# asleep, and has not been able to change it since.
 			naproxy.outcome(frozen);
 		} else if (naproxy.thawed(obj.age)) {
-			# What the server has now is shown, not what it had.
+			# Show the server's present version, not the old one.
 			return (restart);
 		} else if (obj.grace >= 30d && obj.ttl + obj.grace <= 30d) {
 			# Past its own grace, see vcl_backend_response.
@@ -49,9 +49,9 @@ sub vcl_hit {
 	return (deliver);
 }
 
-# The last good answer, while the server is not there to give another: to anybody
-# what search engines and browsers ask each site for, to monitors that are refused
-# otherwise everything. When the server is in trouble, it counts as awake.
+# The last good answer, while the server cannot give another. Everybody gets the files
+# that search engines and browsers look for on each site. Monitors that would otherwise
+# be refused get everything. A server in trouble counts as awake.
 sub naproxy_kept {
 	if (!naproxy.awake() &&
 	    (req.url ~ "^/(?:robots\.txt|favicon\.ico|[\w-]*sitemap[\w-]*\.(?:xml|xml\.gz|txt))(?:\?|$)" ||
@@ -82,7 +82,7 @@ sub vcl_backend_fetch {
 		naproxy.fetching();
 	}
 	if (naproxy.overtaken()) {
-		# It was taken out of the cache: that it has not changed is no answer.
+		# It was purged from the cache, so a 304 would be of no use.
 		unset bereq.http.If-None-Match;
 		unset bereq.http.If-Modified-Since;
 	}
@@ -95,8 +95,8 @@ sub vcl_backend_fetch {
 	set bereq.between_bytes_timeout = bereq.first_byte_timeout;
 	if (bereq.http.Authorization ~ "(?i)\b(?:ntlm|negotiate|nego2|kerberos)\b" &&
 	    !naproxy.owns()) {
-		# These log the connection in: from now on it is this client's,
-		# whoever asks over it. Nobody else must.
+		# These log the connection in: the server takes all later requests
+		# on it for this client's, so no other client may use it.
 		set bereq.http.Connection = "close";
 	}
 	if (bereq.method !~ "^(GET|HEAD|OPTIONS|PROPFIND|REPORT|SEARCH|QUERY)$") {
@@ -110,7 +110,7 @@ sub vcl_backend_fetch {
 	return (fetch);
 }
 
-# What the server is told of the way here; also of a pipe.
+# Headers that tell the server how the request came; also for a pipe.
 sub naproxy_bereq {
 	unset bereq.http.X-Naproxy-Cookie;
 	unset bereq.http.X-Naproxy-Debug;
@@ -121,9 +121,8 @@ sub naproxy_bereq {
 		set bereq.http.X-Forwarded-Proto = "http";
 	}
 	unset bereq.http.X-Naproxy-Https;
-	# Nobody on the way checked these, and they are not in the cache's key: a
-	# server that believes one would have its page kept for all as one client
-	# wishes it.
+	# These are unchecked and not part of the cache's key. If the server believed
+	# one, a single client could choose the page that the cache keeps for all.
 	naproxy.plain_names();
 	call naproxy_forwarded;
 	unset bereq.http.Front-End-Https;
@@ -201,9 +200,9 @@ sub vcl_backend_response {
 	if (beresp.http.Content-Type ~ "(?i)^\s*multipart/(?!byteranges\b)" ||
 	    beresp.http.Content-Type ~
 	    "(?i)^\s*(?:application|text)/[\w.+-]*(?:event-stream|json-?stream|stream\+|ndjson|ldjson|json-?l(?:ines)?\b|-seq\b|\bgrpc|\bconnect\+)") {
-		# Events, a camera's pictures, records: each visitor's own, and
-		# without an end, whatever the server or the office says of the
-		# cache. What does not come yet may come in an hour.
+		# Events, a camera's pictures, records: personal and endless, even
+		# if the server or the office allows caching. The next part may take
+		# an hour.
 		naproxy.stream();
 		if (!bereq.uncacheable) {
 			call naproxy_endless;
@@ -232,8 +231,8 @@ sub vcl_backend_response {
 	call naproxy_data;
 	call naproxy_lifetime;
 	if (beresp.status == 200 && naproxy.keep() > 0s) {
-		# The office knows better than the server's headers how long,
-		# but not whose it is: what is personal stays so.
+		# The office's time overrides the server's headers, but personal
+		# responses stay personal.
 		set beresp.ttl = naproxy.keep();
 	}
 	if (beresp.http.Cache-Tag || beresp.http.Surrogate-Key ||
@@ -277,10 +276,9 @@ sub vcl_backend_response {
 	    "(?i)^\s*application/(?:octet-stream|ogg|x-iso9660-image)\b" ||
 	    beresp.http.Content-Type ~
 	    "(?i)^\s*application/(?:x-)?(?:7z|bzip2?|g?tar|g?zip|rar|xz)\b")) {
-		# Nor one whose length nobody knows before it is there: that is
-		# a download by what it is, which no server compresses. Pages
-		# and pictures made by programs have no length either. A radio
-		# station's has no end.
+		# Nor a response of unknown length and of a type that servers do
+		# not compress: a download. Pages and pictures made by programs
+		# have no length either. A radio station's stream has no end.
 		call naproxy_endless;
 	}
 
@@ -306,7 +304,7 @@ sub vcl_backend_response {
 		set beresp.grace += 30d;
 	}
 	if (beresp.http.ETag || beresp.http.Last-Modified) {
-		# What is too old to serve can still be asked after cheaply.
+		# Objects too old to serve can still be revalidated cheaply.
 		set beresp.keep = 1h;
 	}
 	if (bereq.method == "GET") {
@@ -322,9 +320,9 @@ sub vcl_backend_response {
 	return (deliver);
 }
 
-# The server has just woken. That a program behind it is not there yet is no answer: it is
-# asked again, and if it must not be, the visitor gets a page of ours. What was kept
-# before is better than what comes now.
+# The server has just woken, and a program behind it may not be ready. Such an error is
+# retried. If it must not be, the visitor gets one of our pages. A stored response is better
+# than the error.
 sub naproxy_settle {
 	if (!beresp.was_304 && (bereq.is_bgfetch || local.socket == "box") &&
 	    (beresp.status >= 400 || naproxy.uncached())) {
@@ -410,7 +408,7 @@ sub naproxy_data {
 	}
 }
 
-# What Varnish does not know of how long an answer is fresh.
+# The rules of a response's lifetime that Varnish does not know.
 sub naproxy_lifetime {
 	# As one header, or the second would go unseen.
 	std.collect(beresp.http.CDN-Cache-Control);
@@ -427,7 +425,7 @@ sub naproxy_lifetime {
 	    std.time(beresp.http.Expires, std.time(integer=0)) <
 	    std.time(integer=1)) &&
 	    beresp.http.Cache-Control !~ "(?i)\b(s-maxage|max-age)\s*=") {
-		# RFC 9111, 5.3: what is no date is in the past.
+		# RFC 9111, 5.3: an invalid date counts as past.
 		set beresp.ttl = 0s;
 	} else if (!beresp.http.Expires && beresp.http.Cache-Control !~
 	    "(?i)\b(?:(?:s-maxage|max-age)\s*=|public\b)") {
@@ -435,10 +433,10 @@ sub naproxy_lifetime {
 	}
 }
 
-# The server says nothing of caches, and may not think of any: its response may be
-# for one client, which it knows by something that we do not. So only what sites are
-# made of is kept, what everybody asks each site for, and what a rule of the office
-# says; naproxy.keep() comes later.
+# The server sends no caching headers. Its response may be for one client, which it
+# recognizes by something unknown to us. So the cache keeps only static parts of sites,
+# files that clients look for on every site, and responses that an office's rule names.
+# naproxy.keep() comes later.
 sub naproxy_kind {
 	if (beresp.http.Content-Type ~
 	    "(?i)^\s*(?:image/|font/|text/(?:html|css|javascript|ecmascript)\b)" ||
@@ -462,10 +460,10 @@ sub naproxy_kind {
 	set beresp.ttl = 0s;
 }
 
-# By its name it is a file, which is asked for without cookies. A server that shows a
-# login page or an error in words instead, with 200, has not given it: a visitor who
-# has logged in may get it. What everybody asks each site for is asked for often by
-# name alone, and a page is as good an answer as none.
+# The name is that of a file, so the request was sent without cookies. A login page or an
+# error page with status 200 is not the file: a visitor who has logged in may get the file.
+# Clients look for some files on every site by name alone; for these, a page is as good an
+# answer as a 404.
 sub naproxy_file {
 	if (beresp.status == 200 &&
 	    bereq.url !~ "^/(?:robots\.txt|favicon\.ico|[\w-]*sitemap[\w-]*\.(?:xml|txt))(?:\?|$)" &&
@@ -482,8 +480,8 @@ sub naproxy_file {
 	}
 }
 
-# No answer from the server. Only marked here: the page is made in vcl_synth,
-# where the client's language and what it accepts are known.
+# No answer from the server. Only mark it here: vcl_synth makes the page, because the
+# client's language and Accept are known there.
 sub vcl_backend_error {
 	if (naproxy.may_retry()) {
 		return (retry);

@@ -22,7 +22,7 @@ from babel.messages.pofile import PoFileError, read_po
 FALLBACK = "en"  # shown to those who want a language we do not have
 RIGHT_TO_LEFT = {"ar", "fa", "he", "ur"}
 
-# What VCL fills in when the page is sent. Neither can hold user data.
+# Values that VCL fills in when it sends the page. None can contain user data.
 SECONDS, NOTICE, PLACE = "\0seconds\0", "\0notice\0", "\0place\0"
 DYNAMIC = {
     SECONDS: "resp.http.Retry-After",
@@ -161,7 +161,7 @@ def digest(source: str) -> str:
 
 
 def vcl(text: str) -> str:
-    """Write a text as a VCL string expression, what changes spliced in."""
+    """Write a text as a VCL string expression, with the dynamic values spliced in."""
     parts = re.split("(" + "|".join(DYNAMIC) + ")", text)
     return " + ".join(
         DYNAMIC.get(part) or '{"' + part.replace('"}', '""} + {"}') + '"}' for part in parts if part
@@ -184,7 +184,7 @@ def by_language(bodies: Mapping[str, str]) -> list[str]:
 def html_bodies(
     name: str, pages: Path, languages: Mapping[str, Mapping[str, Texts]], style: str, script: str
 ) -> dict[str, str]:
-    """Return a page as HTML in every language, what changes as marks."""
+    """Return a page as HTML in every language, with marks for the dynamic values."""
     layout, body = (read(pages / file) for file in ("layout.html", PAGES[name].body))
     bodies = {}
     for language, texts in languages.items():
@@ -269,7 +269,7 @@ def all_texts(pages: Path) -> dict[str, Mapping[str, Texts]]:
     for language in sorted(each.name for each in locale.iterdir()):
         if not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", language):
             raise PagesError(f"{locale / language}: must be a language tag, such as fr")
-        # What a language lacks is told in English.
+        # Texts without a translation are in English.
         languages[language] = texts_of(english | read_catalogue(_file(locale, language)), wanted)
     return dict(languages)
 

@@ -2,16 +2,16 @@
 #
 # It is compiled once, when the box's image is made: everything a user may
 # change comes through the VMOD from the page (docs/architecture.md).
-# What it does with a request, in the order of these files:
+# The steps of a request, in the order of these files:
 #
-#   recv.vcl    tidy the request up; what is never looked up in the cache
+#   recv.vcl    tidy the request up; requests that bypass the cache
 #   asleep.vcl  the server is needed: refuse, wake, waiting page, hold
-#   cache.vcl   what may be cached, and for how long
-#   answer.vcl  what every response says about itself, and our own pages
+#   cache.vcl   which responses are cached, and for how long
+#   answer.vcl  the headers of every response, and our own pages
 #   pages.vcl   the text of these, made from pages/ by generate.py
-#   version.vcl what only newer Varnishes can do, written by make
-#   paths.vcl   where the run directory is, written by make
-#   ui.vcl      where the web interface is, written by make
+#   version.vcl features of newer Varnishes only, written by make
+#   paths.vcl   the run directory, written by make
+#   ui.vcl      the web interface's address, written by make
 
 vcl 4.1;
 

@@ -1,22 +1,21 @@
-# A request comes in. Nothing here wakes anybody: it may be in the cache.
+# A request comes in. Nothing here wakes a server: the answer may be in the cache.
 #
-# The VMOD keeps what became of the request: naproxy.decide() or naproxy.outcome() say
-# it once, and vcl_deliver and vcl_synth report it. Where nothing was said, it is a fresh
-# hit, or an answer of our own.
+# The VMOD keeps the outcome of the request: naproxy.decide() or naproxy.outcome() set
+# it once, and vcl_deliver and vcl_synth report it. Without one, it is a fresh hit, or an
+# answer of our own.
 #
-# Every hit pays for what is here: the VMOD knows a request that needs no closer
-# look at once.
+# Every hit pays for the code here, so the VMOD recognizes usual requests at once: they
+# need no closer look.
 #
-# Who came by HTTPS is said by the listener and by nothing that a client sends:
-# behind `edge` is only the program on the box that ends TLS. At `box` is only the
-# controller.
+# Only the listener tells HTTPS requests apart, never a client's header: only the box's
+# program that ends TLS connects to `edge`. Only the controller connects to `box`.
 
 sub vcl_recv {
 	if (req.restarts > 0) {
 		# Held on a miss and let go, see vcl_miss: wait for the same
 		# object with the others instead of fetching it once each.
-		# Or found outdated, see vcl_hit: then as below. What is past
-		# its time is for nobody who comes here.
+		# Or found outdated, see vcl_hit: then as below. Expired objects
+		# are never served to requests that get here.
 		# Or its cookies are needed, see naproxy_stranger.
 		if (naproxy.became() == "pass") {
 			return (pass);
@@ -40,17 +39,17 @@ sub vcl_recv {
 	call naproxy_special;
 	naproxy.accept();
 
-	# Whoever needs a sleeping server must get to vcl_miss, to be refused,
-	# shown the waiting page, or held and counted. Behind another's fetch
-	# of the same object he would wait unseen.
+	# Requests that need a sleeping server must get to vcl_miss, to be refused,
+	# shown the waiting page, or held and counted. If they waited behind another
+	# request's fetch of the same object, they would not be counted.
 	set req.hash_ignore_busy = !naproxy.awake();
 	return (hash);
 }
 
-# The box itself asks, for what it wants to have in the cache: as it would be asked
-# for, and fetched from the server unless it is fresh. Nobody is woken for that, and
-# nobody counts it. X-Naproxy-Https: for those who come by HTTPS. X-Naproxy-Expire:
-# what is fresh is not so any more, so that the next request has it asked after.
+# The box itself requests objects that it wants in the cache, as a visitor would. They
+# are fetched from the server unless they are fresh. These requests wake no server and
+# are not counted. X-Naproxy-Https: for HTTPS clients. X-Naproxy-Expire: expire a fresh
+# object, so that the next request revalidates it.
 sub naproxy_inside {
 	naproxy.inside();
 	if (req.method == "PURGE") {
@@ -91,8 +90,8 @@ sub naproxy_empty {
 	return (synth(200, "Emptied"));
 }
 
-# What the server has marked so. Each ban asks the copies only, so that Varnish
-# gets through with it by itself.
+# Purge objects that the server has given this tag. Each ban tests only the stored
+# objects, so that Varnish's lurker can work it off.
 sub naproxy_empty_tag {
 	if (req.http.X-Naproxy-Tag !~ "^[\w:./@=-]{1,128}$") {
 		return (synth(400));
@@ -146,7 +145,7 @@ sub naproxy_select {
 	}
 }
 
-# What is not simply looked up in the cache.
+# Requests that are not simply looked up in the cache.
 sub naproxy_special {
 	if (naproxy.through() && local.socket == "edge") {
 		# It is passed on unopened, and is not opened here: browsers
@@ -214,7 +213,7 @@ sub naproxy_host {
 	}
 }
 
-# What is under /.naproxy is ours: never forwarded, never a reason to wake.
+# Paths under /.naproxy are ours: never forwarded, never a reason to wake.
 sub naproxy_url {
 	if (req.url ~ "^/(?!\.naproxy(?:[/?]|$))" ||
 	    (req.method == "OPTIONS" && req.url == "*")) {
@@ -248,9 +247,9 @@ sub naproxy_method {
 	return (pass);
 }
 
-# The server itself says what it has changed: this URL, or with .* at its end, as
-# plugins of WordPress have it, all that begins so. By the address it comes from,
-# not by what it says of it. It can empty the cache of nothing but its own.
+# The server itself purges changed content: this URL or, with .* at its end as plugins of
+# WordPress send it, all URLs that begin so. The sender's address identifies the server,
+# never a header. A server can only purge its own content.
 sub naproxy_purge {
 	if (!naproxy.empty(naproxy.server(), regsub(req.url, "\.\*$", ""),
 	    req.url !~ "\.\*$")) {
@@ -259,10 +258,10 @@ sub naproxy_purge {
 	return (synth(200, "Emptied"));
 }
 
-# These log a connection in, for what comes over it next. So this client gets its
-# own to the server, unless it is a proxy, which may serve many, or HTTP/2, whose
-# requests come over many: then each such request has one, which is closed with
-# its answer, see vcl_backend_fetch.
+# These log in a connection and its later requests. So this client gets its own connection
+# to the server. A proxy may serve many clients, and HTTP/2 requests come over many
+# connections: there, each such request gets a connection that is closed after its answer,
+# see vcl_backend_fetch.
 sub naproxy_login {
 	if (req.http.Authorization ~ "(?i)\b(?:ntlm|negotiate|nego2|kerberos)\b" &&
 	    req.proto == "HTTP/1.1" &&
@@ -283,9 +282,9 @@ sub naproxy_range {
 	}
 }
 
-# Cookies that pages do not depend on do not make them personal. Only where all are
-# of these are they taken away; a request that is passed keeps every cookie it has.
-# A file is what a stranger gets, if he gets it: see naproxy_stranger.
+# Cookies that pages do not depend on do not make them personal. They are removed only if
+# all of a request's cookies are such; a passed request keeps all of its cookies. A file
+# is requested without cookies, as a stranger would: see naproxy_stranger.
 sub naproxy_cookies {
 	if (naproxy.harmless()) {
 		unset req.http.Cookie;

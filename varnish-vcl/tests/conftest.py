@@ -35,7 +35,7 @@ class Site(socketserver.StreamRequestHandler):
             name, _, value = line.partition(b":")
             if name.lower() == b"content-length":
                 length = int(value)
-        self.rfile.read(length)  # who answers and closes before that breaks the pipe
+        self.rfile.read(length)  # closing before that would break the pipe
         self.wfile.write(
             b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nCache-Control: no-store\r\n"
             b"Connection: close\r\n\r\n"
@@ -46,7 +46,7 @@ class Box:
     """varnishd, and the page it reads."""
 
     def __init__(self, tmp: Path, server_port: int, *arguments: str, most: int = 400) -> None:
-        """`most`: requests in flight; by default as on a small box, whatever this machine has."""
+        """`most`: requests in flight; by default as on a small box."""
         self.run, self.name = tmp / "run", str(tmp / "varnish")
         self.edge = tmp / "edge.sock"
         self.server_port = server_port
@@ -61,7 +61,7 @@ class Box:
             ],
             check=True,
         )
-        # As root varnishd would give its child another user, who cannot read tmp.
+        # As root, varnishd would run its child as another user, which cannot read tmp.
         jail = ["-j", "none"] if os.geteuid() == 0 else []
         std = subprocess.run(
             ["pkg-config", "--variable=vmoddir", "varnishapi"],
@@ -106,7 +106,7 @@ class Box:
         """Send bytes, return all that comes back until the connection ends."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=10) as sock:
             answer = b""
-            with suppress(ConnectionError):  # who sends too much may be cut off
+            with suppress(ConnectionError):  # Varnish may close early if we send too much
                 sock.sendall(request)
             with suppress(ConnectionError):
                 while data := sock.recv(65536):

@@ -1,11 +1,11 @@
-"""Stands in for the controller: takes wake datagrams, and wakes after a while.
+"""A fake controller: it takes wake datagrams, and wakes after a while.
 
 controller.py PAGETOOL DIR [AFTER_S]
 
-Binds DIR/wake.sock and returns; a child serves until the test and so DIR is over. Of each
-datagram server, reason, class and path go to DIR/wakes, as one line; whom of a search engine
-it refused goes to DIR/refused. With AFTER_S the server's state becomes awake that many seconds
-after the first datagram that asks for it.
+Binds DIR/wake.sock and returns. A child serves until the test removes DIR. Each datagram's
+server, reason, class and path go to DIR/wakes as one line. Refused search engines go to
+DIR/refused. With AFTER_S the server's state becomes awake that many seconds after the first
+datagram that asks for it.
 """
 
 import os

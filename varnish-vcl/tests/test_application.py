@@ -175,7 +175,7 @@ def test_a_camera_s_stream_takes_no_room_and_goes_on(
         assert len(stream.read(1 << 20)) == 1 << 20
     assert visitors("/page").read() == page
     assert counter(fastapi, "MAIN.n_lru_nuked") == evicted
-    # What was sent is freed, although the stream goes on.
+    # Varnish frees the bytes that it has sent, although the stream goes on.
     wait_for(lambda: counter(fastapi, "SMA.Transient.g_bytes") < 4 << 20, "memory to be freed")
 
 

@@ -138,7 +138,7 @@ def test_a_client_from_outside_evicts_few_that_it_posts_to(agreeing: Box) -> Non
     assert visitor.ask(FILES[-1])[1] != before
 
 
-def test_what_a_visitor_changes_is_fresh_each_time_for_all(agreeing: Box) -> None:
+def test_page_changed_by_a_visitor_is_fresh_for_all_each_time(agreeing: Box) -> None:
     author = Visitor(agreeing, "203.0.113.5", "blog.example")
     reader = Visitor(agreeing, "203.0.113.6", "blog.example")
     for method in ("POST", "PUT", "PATCH", "DELETE") * 5:

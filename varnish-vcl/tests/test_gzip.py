@@ -1,4 +1,4 @@
-"""What is called gzip arrives as it was sent, also where it may be cached and is not gzip."""
+"""Content that claims to be gzip arrives unchanged, even if it is cacheable and not gzip."""
 
 import gzip
 import itertools
@@ -77,7 +77,7 @@ def compressing(box: Box) -> Iterator[Box]:
 
 
 def ask(box: Box, url: str, *, packed: bool) -> tuple[bytes, str | None]:
-    """The body, and what it is said to be."""
+    """Return the body and its Content-Encoding."""
     headers = {"Accept-Encoding": "gzip, br"} if packed else {}
     with closing(HTTPConnection("127.0.0.1", box.port, timeout=PATIENCE_S)) as visitor:
         visitor.putrequest("GET", url, skip_accept_encoding=True)
@@ -103,8 +103,8 @@ def test_browsers_get_what_was_sent(compressing: Box) -> None:
             assert got == (body, "gzip"), f"{what}, {time}"
 
 
-def test_what_a_client_without_gzip_gets_can_be_read(compressing: Box) -> None:
-    """Unpacked where it is kept and that is possible, else as it was sent, unasked."""
+def test_client_without_gzip_gets_a_readable_body(compressing: Box) -> None:
+    """Stored and valid gzip is unpacked; the rest arrives as the server sent it."""
     for what, url, body in cases():
         kept = url.split("/")[2] == "0"
         for time in ("first", "again"):

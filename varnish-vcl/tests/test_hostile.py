@@ -108,7 +108,7 @@ def check(answer: bytes) -> None:
     """Nothing reflected, no redirect, no error that is not ours."""
     assert MARK not in answer.lower()
     if not answer:
-        return  # Varnish closed on what is not HTTP
+        return  # Varnish closed, because it was not HTTP
     status, headers, body = parse(answer)
     assert "location" not in headers
     assert re.fullmatch(r"\d+", headers.get("refresh", "0"))

@@ -23,11 +23,11 @@ MOST_LARGE = 680
 """And on one with more."""
 
 HELD_MB = 60.0
-"""What 500 requests that wait may add to Varnish's memory."""
+"""500 waiting requests may add this much to Varnish's memory."""
 
 BIG = 8_000_000  # more than a socket on loopback takes
 AT_ONCE_S = 10.0
-"""A busy machine takes seconds; who gets no thread waits until the others are gone."""
+"""A busy machine takes seconds; a request without a thread waits for the others to end."""
 
 
 class Site(socketserver.StreamRequestHandler):
@@ -60,7 +60,7 @@ class Site(socketserver.StreamRequestHandler):
 
 
 def arguments() -> list[str]:
-    """What the box gives Varnish, but for its user and memory."""
+    """Return the parameters that the box gives Varnish, without user and memory."""
     text = (ROOT / "varnish-vcl/varnishd.args").read_text()
     words = re.sub(r"^#.*$", "", text, flags=re.MULTILINE).split()
     return [word for pair in pairwise(words) if pair[0] == "-p" for word in pair]

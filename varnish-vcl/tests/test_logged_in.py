@@ -1,4 +1,4 @@
-"""Who has logged in has no share: a server that sleeps is woken, whatever the address has used.
+"""Visitors who have logged in have no share: they wake a server even if theirs is used up.
 
 The server is Debian's Apache: its form (mod_auth_form), its Basic and its WebDAV.
 """
@@ -188,7 +188,7 @@ def site(box: Box, apache: int) -> Iterator[Box]:
     assert "not panicked" in box.adm("panic.show")
 
 
-def test_who_logged_in_with_a_form_is_exempt(site: Box) -> None:
+def test_visitor_logged_in_by_form_is_exempt(site: Box) -> None:
     anna = Visitor(site)
     assert anna.ask("/private/").status == 302
     assert anna.log_in().status == 302
@@ -196,7 +196,7 @@ def test_who_logged_in_with_a_form_is_exempt(site: Box) -> None:
     assert anna.is_exempt()
 
 
-def test_who_logged_in_is_exempt_at_another_address_too(site: Box) -> None:
+def test_logged_in_visitor_is_exempt_at_another_address_too(site: Box) -> None:
     anna = Visitor(site).logged_in()
     assert Visitor(site, cookies=anna.cookies).is_exempt()
 
@@ -207,7 +207,7 @@ def test_cookie_of_a_login_that_nobody_has_used_does_not_count(site: Box) -> Non
     assert not anna.is_exempt()
 
 
-def test_who_sends_any_cookie_is_not_exempt(site: Box) -> None:
+def test_made_up_session_cookie_does_not_exempt(site: Box) -> None:
     anna = Visitor(site).logged_in()
     assert anna.is_exempt()
     stranger = Visitor(site, cookies={"session": "made-up-made-up-made-up-made-up"})
@@ -226,7 +226,7 @@ def test_cookie_that_is_set_for_others_too_does_not_count(site: Box) -> None:
     assert not anna.is_exempt()
 
 
-def test_who_fails_to_log_in_is_not_exempt(site: Box) -> None:
+def test_failed_login_does_not_exempt(site: Box) -> None:
     stranger = Visitor(site)
     stranger.log_in("wrong")
     stranger.cookies = {**stranger.cookies, "session": "made-up-made-up-made-up-made-up"}

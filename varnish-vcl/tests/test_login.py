@@ -66,14 +66,14 @@ class Client(http.client.HTTPConnection):
 
 
 class EdgeClient(Client):
-    """A connection that comes by HTTPS; `alpn` is what the client and the box agreed on."""
+    """A connection over HTTPS; the client and the box agreed on the protocol `alpn`."""
 
     def __init__(self, box: Box, address: str, alpn: bytes) -> None:
         super().__init__(box, address)
         self.edge, self.alpn = box.edge, alpn
 
     def connect(self) -> None:
-        """Connect, and say who it is, in version 2 of the PROXY protocol."""
+        """Connect, and send the client's address in version 2 of the PROXY protocol."""
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(str(self.edge))
         said = socket.inet_aton(self.address) + socket.inet_aton("192.0.2.9")
@@ -112,7 +112,7 @@ def log_in(client: Client, name: str) -> None:
     assert client.page(f"NTLM {name}") == f"page of {name}"
 
 
-def test_a_stranger_does_not_get_the_page_of_who_logged_in(intranet: Box) -> None:
+def test_a_stranger_does_not_get_a_logged_in_visitors_page(intranet: Box) -> None:
     alice, stranger = Client(intranet, "192.0.2.1"), Client(intranet, "192.0.2.2")
     assert alice.page("Negotiate alice", "/1") == "page of alice"
     assert [stranger.page(url="/1") for _ in range(5)] == ["nobody"] * 5
@@ -141,7 +141,7 @@ def test_a_proxy_s_connection_is_nobody_s(intranet: Box, said: dict[str, str]) -
     assert proxy.page(url="/2") == "nobody"
 
 
-def test_a_login_by_https_holds_for_the_client_s_connection(intranet: Box) -> None:
+def test_a_login_over_https_holds_for_the_clients_connection(intranet: Box) -> None:
     alice = EdgeClient(intranet, "192.0.2.1", b"http/1.1")
     stranger = EdgeClient(intranet, "192.0.2.1", b"http/1.1")
     log_in(alice, "alice")

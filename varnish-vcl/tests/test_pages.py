@@ -1,4 +1,4 @@
-"""The pages: policy, size, and what the generator refuses."""
+"""The pages: policy, size, and the generator's errors."""
 
 import base64
 import gzip
@@ -119,7 +119,7 @@ def test_a_text_that_a_language_lacks_is_english(pages: Path) -> None:
     assert generate.all_texts(pages)["de"]["waiting"]["lead"] == texts("en")["waiting.lead"]
 
 
-def test_a_file_that_is_no_catalogue_is_refused_by_name(pages: Path) -> None:
+def test_an_invalid_catalogue_is_refused_by_name(pages: Path) -> None:
     (pages.parent / "locale/de/LC_MESSAGES/pages.po").write_text('msgid "')
     with pytest.raises(generate.PagesError, match=r"de/LC_MESSAGES/pages\.po: "):
         generate.render(pages)
