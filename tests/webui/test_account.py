@@ -206,6 +206,7 @@ def test_a_phone_is_added_and_asked_for_until_it_is_turned_off(
     clean(opened)
     page.locator("#code").fill(recovery[0])
     page.keyboard.press("Enter")
+    expect(page.locator("#code")).to_be_hidden()
     page.goto("/account")
     expect(page.locator("#second")).to_contain_text("9 recovery codes are left")
     account.reload()

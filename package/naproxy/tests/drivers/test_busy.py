@@ -34,7 +34,7 @@ def test_every_line_that_the_agent_writes_of_what_it_reads_is_known(agent: Any) 
         inhibitors=(
             agent.Inhibitor(frozenset({"sleep"}), "Nightly backup", "copying: /home", "block"),
         ),
-        users=("anna from 192.0.2.7", "bert at the console"),
+        users=("logged in: anna from 192.0.2.7", "logged in: bert at the console"),
         load=2.5,
         connections=tuple(
             agent.Connection(port, peer)
