@@ -12,7 +12,7 @@ from tests.e2e.test_doctor import doctor
 from tests.patience import wait_for
 from tests.simulator.office import Office
 from tests.simulator.office.box import RefusedError
-from tests.simulator.office.forced import forced
+from tests.simulator.office.forced import forced, forced_before
 from tests.simulator.office.office import CLIENT_ADDRESS as CLIENT
 from tests.simulator.office.server import ADDRESS
 
@@ -162,6 +162,19 @@ def test_the_pasted_script_reports_and_an_open_folder_keeps_the_server_awake(
     server.box.await_state("asleep")
     assert server.box.status()["services"] == services
     server.box.wake()
+
+
+def test_text_that_was_pasted_before_the_agent_lets_it_sleep_and_says_why_it_does_not(
+    server: Office,
+) -> None:
+    server.box.reconfigure(server={"awake": {"services": ["ssh ignore", "smb used"]}})
+    with forced_before(server.server):
+        with contextlib.closing(server.client.connect(ADDRESS, 445)):
+            assert "sleep.busy_files" in refusal(server)
+        server.box.sleep()
+        assert "445/tcp/python" in server.box.status()["services"]["listens"]
+        server.box.wake()
+    server.box.reconfigure()
 
 
 @pytest.mark.long

@@ -315,13 +315,15 @@ class GuestOffice(Office):
         fingerprint = HostKey(kind, public).fingerprint
 
         def pinned() -> bool:
-            # An emulated sshd on a busy machine may need longer than the API's client waits.
+            # An emulated sshd on a busy machine may take a minute to show its key. Asking again
+            # meanwhile would give it one more login at a time, until it shows none.
+            path, body = "/v1/servers/web/host-key", {"fingerprint": fingerprint}
             with contextlib.suppress(TimeoutError, RefusedError):
-                self.box.api("PUT", "/v1/servers/web/host-key", {"fingerprint": fingerprint})
+                self.box.api("PUT", path, body, timeout_s=_COMMAND_S)
                 return True
             return False
 
-        wait_for(pinned, "the host key", _COMMAND_S)
+        wait_for(pinned, "the host key", _BOOT_S)
         return text, printed
 
     def put_to_sleep(self) -> float:

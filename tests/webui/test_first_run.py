@@ -110,10 +110,15 @@ def test_a_typed_address_that_cannot_be_it_is_said_in_words(page: WatchedPage) -
     clean_narrow_and_dark(page, "3-server-typed")
 
 
-def test_the_guide_goes_on_after_a_reload_and_a_restart(page: WatchedPage, made: NewBox) -> None:
+def test_the_guide_goes_on_once_the_controller_answers_again(
+    page: WatchedPage, made: NewBox
+) -> None:
     made.box.kill_controller()
-    made.start_controller()
+    # The page Now, which nobody answers meanwhile.
+    page.watch.allow("status of 503")
     page.goto("/")
+    expect(page.locator("main")).to_contain_text("does not answer")
+    made.start_controller()
     page.wait_for_url("**/setup/server")
 
 

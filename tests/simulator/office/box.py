@@ -335,11 +335,17 @@ class Box(Namespace):
             raise OfficeError("varnishd has no child")
         return int(children[0])
 
-    def api(self, method: str, path: str, body: bytes | dict[str, Any] | None = None) -> Any:
+    def api(
+        self,
+        method: str,
+        path: str,
+        body: bytes | dict[str, Any] | None = None,
+        timeout_s: float = 10.0,
+    ) -> Any:
         """Ask the control API; an error is RefusedError."""
-        connection = HTTPConnection("controller", timeout=10)
+        connection = HTTPConnection("controller", timeout=timeout_s)
         connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.settimeout(10)
+        connection.sock.settimeout(timeout_s)
         with contextlib.closing(connection):
             connection.sock.connect(str(self.run_dir / "control.sock"))
             data = json.dumps(body).encode() if isinstance(body, dict) else body

@@ -14,7 +14,10 @@ from tests.simulator.office.server import Server
 
 _AGENT = ROOT / "package/naproxy-agent/src/naproxy_agent.py"
 _PREPARE = ROOT / "package/naproxy/src/naproxy/setup/prepare-server.sh"
+_BEFORE = Path(__file__).with_name("prepare-server.before-agent.txt")
+"""The box gave out this text before the agent decided; servers keep it."""
 _SUDO = "sudo -n /usr/local/sbin/naproxy-agent --once @STATE@"
+_VALUES = {"@PORTS@": "80 443", "@VERB@": "suspend", "@USER@": "root"}
 _CONFIG = """\
 [agent]
 server = web
@@ -50,5 +53,29 @@ def forced(server: Server) -> Iterator[Path]:
     command.write_text(text.replace(_SUDO, agent))
     try:
         yield programs
+    finally:
+        command.write_text(before)
+
+
+@contextlib.contextmanager
+def forced_before(server: Server) -> Iterator[None]:
+    """Have the box's key run the command of a text that was pasted before the agent."""
+    folder = server.directory
+    command, board, helper = (
+        folder / name for name in ("naproxy-sleep", "naproxy-sleep.board", "naproxy-appointments")
+    )
+    before, text = command.read_text(), _BEFORE.read_text()
+    for name, value in _VALUES.items():
+        text = text.replace(name, value)
+    asks, tells = (part.partition("\nEND\n")[0] for part in text.split("<<'END'\n")[1:3])
+    board.write_text(before)
+    helper.write_text(f"{tells}\n")
+    for file in (board, helper):
+        file.chmod(0o755)
+    asks = asks.replace("sudo -n /usr/local/sbin/naproxy-appointments", str(helper))
+    last = asks.rindex("exec sudo -n /usr/bin/setpriv ")
+    command.write_text(f"{asks[:last]}exec {board}\n")
+    try:
+        yield
     finally:
         command.write_text(before)

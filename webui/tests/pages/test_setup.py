@@ -227,6 +227,19 @@ def test_a_new_box_leads_to_the_guide(admin: FlaskClient) -> None:
     assert admin.get("/setup").location == "/setup/welcome"
 
 
+def test_a_box_whose_controller_does_not_answer_yet_leads_there_once_it_does(
+    admin: FlaskClient, app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as silent:
+        silent.setitem(app.extensions, "naproxy_control", Control("/nowhere/control.sock"))
+        shown = admin.get("/")
+        assert shown.status_code == 200
+        assert int(shown.headers["Refresh"]) > 0
+    assert admin.get("/").location == "/setup"
+    monkeypatch.setitem(app.extensions, "naproxy_setup_done", True)
+    assert "Refresh" not in admin.get("/").headers
+
+
 def test_who_may_only_look_is_not_led_there(app: Flask, new: Box) -> None:
     assert browser(app, "vera", "viewer").get("/").status_code == 200
 

@@ -31,6 +31,7 @@ mount -t tmpfs tmpfs "$1/etc"
 mkdir "$1/etc/changed" "$1/etc/work"
 mount -t overlay -o "lowerdir=/etc,upperdir=$1/etc/changed,workdir=$1/etc/work" overlay /etc
 mount --bind "$1/lib" /var/lib
+mount -t tmpfs tmpfs /var/spool
 mount -t tmpfs tmpfs /run
 mkdir -p /etc/sudoers.d /run/systemd/system
 cat >/usr/local/bin/sudo <<'END'

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from flask import Response, abort, current_app, g, redirect, request
+from flask import Response, abort, after_this_request, current_app, g, redirect, request
 
 from naproxy_webui.auth.hosts import split
 from naproxy_webui.http.access import access
@@ -27,6 +27,8 @@ blueprint = Page("setup", __name__, "/setup")
 
 _DONE: Final = "naproxy_setup_done"
 _TIMEOUT_S: Final = 3.0
+_AGAIN_S: Final = 5
+"""Until a browser asks a silent controller again."""
 
 
 def state() -> dict[str, Any]:
@@ -48,8 +50,15 @@ def lead_there() -> Response | None:
         if state()["done"]:
             return None
     except ApiError:
+        after_this_request(_ask_again)
         return None
     return _to("/setup")
+
+
+def _ask_again(answer: Response) -> Response:
+    """Have the browser load the page again: a new owner would stay on a page without a server."""
+    answer.headers["Refresh"] = str(_AGAIN_S)
+    return answer
 
 
 def _to(place: str) -> Response:
