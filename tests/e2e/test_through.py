@@ -84,6 +84,7 @@ def hello_to(name: str) -> bytes:
     return out.read()
 
 
+@pytest.mark.alone
 def test_a_hello_and_a_reset_wake_nobody(theirs: str, asleep: Office) -> None:
     said = hello_to(HOST)
     packets = asleep.server.board.report()["counts"]["magic"]
