@@ -24,7 +24,7 @@ esac
 exec '{command}'
 """
 ORDER = "naproxy-sleep watch 139/tcp 445/tcp 2049/tcp"
-"""The script's configuration, with the ports of shared folders."""
+"""The command that the script receives, with the ports of shared folders."""
 ASKED = f"{ORDER} appointments"
 SOON_S = 240
 LATER_S = 7200

@@ -244,7 +244,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclasses.dataclass
 class Burden:
-    """Return the bytes that the proxies had written to disks, and their peak memory."""
+    """The bytes that the proxies have written to disks, and their peak memory."""
 
     office: Office
     written: int = 0
