@@ -401,7 +401,7 @@ sub naproxy_vary {
 sub naproxy_data {
 	if (beresp.http.Content-Type ~
 	    "(?i)^\s*(?:text|application)/(?:(?:[\w.-]+\+)?(?:json|xml|yaml)|plain|csv|calendar)\b" &&
-	    beresp.http.Vary !~ "(?i)(?:^|[,\s])accept\s*(?:,|$)" &&
+	    beresp.http.Vary !~ "(?i)\*|(?:^|[,\s])accept\s*(?:,|$)" &&
 	    bereq.url !~ "^[^?]*\.\w{2,11}(?:\?|$)") {
 		set beresp.http.Vary = regsub(beresp.http.Vary, "(.)$", "\1, ") +
 		    "Accept";

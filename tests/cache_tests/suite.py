@@ -17,6 +17,7 @@ COMMIT = "b55b8bda3dbb8c927c04e85bd8d496a8caa3e4ba"
 ORIGIN_PORT = 8000
 _PLACE = ROOT / "build/cache-tests/suite"
 _NODE = Path(sys.executable).with_name("node")
+_ORIGIN = Path(__file__).with_name("origin.mjs")
 _RUN_S = 600
 
 
@@ -44,7 +45,7 @@ def get(source: str) -> Path:
 def start_origin(office: Office, suite: Path) -> None:
     """Start the suite's server on the server's machine."""
     office.server.popen(
-        [_NODE, suite / "test-engine/server/server.mjs"],
+        [_NODE, "--import", _ORIGIN, suite / "test-engine/server/server.mjs"],
         log="origin",
         env={
             "npm_config_protocol": "http",

@@ -233,15 +233,11 @@ static const char * const common[] = {
 	"Transfer-Encoding:", "UA-", "Via:", "Viewport-Width:", "Warning:", "Width:",
 };
 
-/*
- * Parts of names that proxies and phones add to every request, and by which the client of
- * http-tests/cache-tests numbers its own.
- */
+/* Parts of names that proxies and phones add to every request. */
 static const char * const added[] = {
 	"amz-cf-id", "azure-ref", "b3", "bluecoat", "correlation", "client-data", "datadog",
-	"hops", "moz", "operamini", "purpose", "queue-start", "req-num", "request-id",
-	"request-start", "requestid", "span", "test-id", "test-name", "trace", "ucbrowser",
-	"user-agent", "varnish", "wap-profile",
+	"hops", "moz", "operamini", "purpose", "queue-start", "request-id", "request-start",
+	"requestid", "span", "trace", "ucbrowser", "user-agent", "varnish", "wap-profile",
 };
 
 /* Parts, between hyphens, of names that claim what only the box knows. */
