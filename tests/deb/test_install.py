@@ -163,9 +163,12 @@ def test_the_claim_code_makes_the_first_user(machine: Machine) -> None:
     fields = " ".join(
         f"--data-urlencode {shlex.quote(f'{name}={value}')}" for name, value in form.items()
     )
-    said = page(machine, "/claim", f"-H 'Origin: https://localhost:8443' {fields}")
+    jar = "-b /root/jar -c /root/jar"
+    said = page(machine, "/claim", f"{jar} -H 'Origin: https://localhost:8443' {fields}")
     assert said.startswith(("HTTP/2 302", "HTTP/2 303")), said
     assert "/login" in page(machine, "/claim")
+    guide = page(machine, "/", f"{jar} -L -o /dev/null -w '%{{http_code}} %{{url_effective}}'")
+    assert guide.endswith("200 https://localhost:8443/setup/welcome"), guide
 
 
 def test_a_server_is_served_through_varnish(machine: Machine) -> None:

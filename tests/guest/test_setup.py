@@ -107,9 +107,10 @@ def test_commissioning_passes(server: Prepared) -> None:
 def refused(server: Prepared, reason: str) -> bool:
     """Whether an order is refused, with this among the reasons."""
     code, said = server.order()
-    first, *reasons, last = said.splitlines()
-    assert (code, first, last) == (1, "naproxy-refuses", "naproxy-end")
-    return reason in reasons
+    # sudo complains of a machine that does not find its own name; the box reads past that, too.
+    told = said.partition("naproxy-refuses\n")[2].partition("naproxy-end\n")[0]
+    assert (code, told == "") == (1, False), said
+    return reason in told.splitlines()
 
 
 @pytest.mark.parametrize("options", [(), ("-tt",)], ids=["no terminal", "a terminal"])
