@@ -64,7 +64,7 @@ def _refused(error: ApiError) -> Response:
     if _wants_json():
         made = json_response(error.body, error.status)
     else:
-        # Who asks for another host gets nothing that leads further into this one.
+        # A request for another host gets no links into this site.
         template = "bare.html" if error.status == _MISDIRECTED else "error.html"
         page = render.render(template, status=int(error.status), words=error.words)
         made = make_response(page, int(error.status))

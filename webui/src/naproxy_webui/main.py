@@ -31,7 +31,7 @@ SERVER: Final[dict[str, Any]] = {
     "inbuf_overflow": 64 << 10,
     "outbuf_overflow": 256 << 10,
 }
-"""waitress: what a slow or a large client may cost."""
+"""waitress: limits on slow clients and large requests."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -171,7 +171,7 @@ def _serve(app: Flask, where: str) -> None:
             app,
             unix_socket=path,
             unix_socket_perms="660",
-            trusted_proxy="localhost",  # what waitress calls whoever is on a unix socket
+            trusted_proxy="localhost",  # waitress's name for the peer on a unix socket
             trusted_proxy_count=1,
             trusted_proxy_headers={"x-forwarded-for", "x-forwarded-proto"},
             **SERVER,

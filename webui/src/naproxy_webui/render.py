@@ -1,4 +1,4 @@
-"""`render`: a page from its template, with what every page has."""
+"""`render` makes a page from its template, with the variables that every page has."""
 
 from __future__ import annotations
 

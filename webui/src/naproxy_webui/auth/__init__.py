@@ -1,1 +1,1 @@
-"""Who may do what: users, sessions, tokens, guesses, and the first claim of a box."""
+"""Authentication and access rights: users, sessions, tokens, attempts, and claiming a new box."""

@@ -1,4 +1,4 @@
-"""How often somebody may guess: pure but for the clock, which is an argument."""
+"""Limits how often passwords and codes can be guessed. Pure: the clock is an argument."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Attempts:
             return 0.0
 
     def refund(self, key: str) -> None:
-        """Take the last attempt back: it was right. Those before it stay counted.
+        """Do not count the last attempt, which succeeded. Earlier ones still count.
 
-        Who has an account of his own does not get guesses at another one by logging in.
+        Otherwise an attacker could log in to an account of their own to get more guesses at others.
         """
         with self._lock:
             failures, last_s = self._known.pop(key, (0, 0.0))

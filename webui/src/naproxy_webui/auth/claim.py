@@ -1,4 +1,4 @@
-"""The claim code: who can read the box's own console or files may make the first user."""
+"""The claim code: anyone who can read the box's console or files may create the first user."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The guard: what is checked of every request before any view runs.
+"""The guard checks every request before any view runs.
 
-In this order: the name in `Host`, who it is (a session's cookie or a token), whether a
-change comes from our own pages, whether this person or program may. A refusal is words.
+It checks the name in `Host` first, then the session cookie or the token. Changes must then come
+from our own pages. At last it checks the rights of the user or token. A refusal has a text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_BODY_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Users, tokens and sessions of a box, and what limits guessing."""
+    """Users, tokens and sessions of a box, and the limits on guessing."""
 
     users: Users
     tokens: Tokens
@@ -109,7 +109,7 @@ def _before() -> Response | None:
     declared = access_of(current_app.view_functions.get(request.endpoint or ""))
     _identify()
     if request.endpoint is None:
-        return None  # there is no such page: what it is not is said by Flask
+        return None  # no such page: Flask answers with its 404 or 405
     if request.method not in READS and g.token is None:
         _check_origin()
         if g.session is not None:
@@ -194,7 +194,7 @@ def _unknown() -> Response:
 
 
 def redirect_to(path: str) -> Response:
-    """Return a redirection to one of our pages, as what a form or a page leads to."""
+    """Return a redirection (303) to one of our pages."""
     made = redirect(path, HTTPStatus.SEE_OTHER)
     assert isinstance(made, Response)
     return made
@@ -231,7 +231,7 @@ def check_password(name: str, password: str) -> User:
     found, address, user_key = keys(), request.remote_addr or "", key(name)[:80]
     familiar = f"{address} {user_key}"
     known = familiar in found.seen
-    # An office is one /64: who logged in from here need not wait for somebody else in it.
+    # An office shares one /64: a user known at this address does not wait for others' failures.
     net = address if known else client_network()
     wait_for(found.by_address, net)
     if not known:

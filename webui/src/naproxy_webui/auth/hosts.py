@@ -1,4 +1,4 @@
-"""Which names in `Host` are the box's: what DNS rebinding needs is another name.
+"""Which names in `Host` belong to the box. DNS rebinding needs a different name, so it fails.
 
 The box's own addresses, `localhost`, its host name with and without `.local` (mDNS), and
 names from the configuration and the command line. Ports do not matter.
@@ -27,7 +27,7 @@ def split(host: str) -> str | None:
 
 
 class Hosts:
-    """What the box is called."""
+    """The names of the box."""
 
     def __init__(
         self,

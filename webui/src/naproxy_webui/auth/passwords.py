@@ -1,9 +1,10 @@
-"""Passwords: scrypt of the standard library, as dear as the box can bear.
+"""Passwords: scrypt of the standard library, as expensive as the box can afford.
 
-The memory is fixed, 16 MiB: a box with 512 MB has it to spare for a moment. The time is
-measured once at the first password, and the rounds (`p`) are chosen so that one check takes
-about `GOAL_S`, at most those OWASP names for this memory (N = 2^14, r = 8, p = 5; Password
-Storage Cheat Sheet). Each hash has its own parameters, so a file can move between boxes.
+The memory is fixed at 16 MiB, which a box with 512 MB can spare for a moment. The time of one
+round is measured once, at the first password. The number of rounds (`p`) is chosen so that one
+check takes about `GOAL_S`. It never exceeds the OWASP value for this memory (N = 2^14, r = 8,
+p = 5; Password Storage Cheat Sheet). Each hash stores its parameters, so a file can move between
+boxes.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ _one = threading.Lock()
 
 
 def refusal(password: str, *names: str) -> str | None:
-    """Return the key of the text that says why a password is not taken, None if it is.
+    """Return the key of the text that says why a password is rejected; None if it is accepted.
 
-    `names` are what a guesser tries first: the user's name, the box's.
+    `names` are an attacker's first guesses: the user's name, the box's.
     """
     text = normal(password)
     if len(text) < LEAST:
@@ -87,7 +88,7 @@ def matches(password: str, kept: str | None, cost: Cost) -> bool:
         found = _scrypt(password, base64.b64decode(salt), Cost(int(n), int(r), int(p)))
         return hmac.compare_digest(found, base64.b64decode(digest))
     except ValueError:
-        return False  # what is kept is none of ours: it matches nothing
+        return False  # the stored value is not in our format, so nothing matches it
 
 
 def _scrypt(password: str, salt: bytes, cost: Cost) -> bytes:

@@ -64,7 +64,7 @@ class Sessions:
                 writer.execute("INSERT INTO boot VALUES (?)", (boot,))
 
     def begin(self, user: int, address: str, agent: str) -> tuple[Session, str]:
-        """Return a new session and what the browser's cookie is to be."""
+        """Return a new session and the value of its cookie."""
         secret, now_s = secrets.token_urlsafe(32), self.clock()
         with self._db.transaction() as db:
             db.execute(_DELETE_OVER, _over(now_s))

@@ -18,13 +18,13 @@ _DIGEST: Final = re.compile(
 )
 _FIELDS: Final = frozenset({"name", "role", "password", "language"})
 _MOST_BYTES: Final = 64 << 20
-"""A digest that would need more memory to check is none of ours (passwords.py)."""
+"""Our digests (passwords.py) never need more memory to check."""
 
 
 def export(keys: Keys) -> list[dict[str, Any]]:
     """Return everybody, for a backup with secrets."""
     seconds = {key(user.name): keys.seconds.export(user) for user in keys.users.all()}
-    # A box of before second factors takes the others.
+    # Without the key where there is no second factor: boxes older than that restore these users.
     return [
         {**row, **({"second": second} if (second := seconds.get(key(row["name"]))) else {})}
         for row in keys.users.export()
@@ -32,10 +32,10 @@ def export(keys: Keys) -> list[dict[str, Any]]:
 
 
 def restore(keys: Keys, rows: list[Any]) -> int:
-    """Put users back in the place of those there are; return how many.
+    """Replace all users by those of a backup; return their number.
 
-    Only if each of them is as we would have written it and an administrator is among them;
-    else those there are stay. Whoever is logged in must log in again, with the password of then.
+    If any of them is invalid or none is an administrator, the existing users stay. After a
+    restore everyone must log in again, with the password from the backup.
     """
     good = [row for row in rows if _is_user(row)]
     names = {key(row["name"]) for row in good}

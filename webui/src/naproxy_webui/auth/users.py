@@ -1,4 +1,4 @@
-"""Who may use the web interface: `admin` may do everything, `viewer` may look."""
+"""Users of the web interface: an `admin` may do everything, a `viewer` only look."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Users:
         self._unless_last("UPDATE users SET role = ? WHERE id = ?", (role, user.id))
 
     def remove(self, user: User) -> None:
-        """Remove somebody, with what belongs to him; ApiError for the last admin."""
+        """Remove a user with all their data; ApiError for the last admin."""
         self._unless_last("DELETE FROM users WHERE id = ?", (user.id,))
 
     def _unless_last(self, sql: str, values: tuple[Any, ...]) -> None:
@@ -134,14 +134,14 @@ class Users:
                 raise ApiError(HTTPStatus.CONFLICT, t("account.last_admin"))
 
     def export(self) -> list[dict[str, Any]]:
-        """Return everybody with what is kept of the password: for a backup."""
+        """Return all users with their password digests, for a backup."""
         rows = self._db.rows("SELECT name, role, password, language FROM users ORDER BY key")
         return [
             dict(zip(("name", "role", "password", "language"), row, strict=True)) for row in rows
         ]
 
     def replace_all(self, rows: list[dict[str, Any]], now_s: float) -> None:
-        """Put those of a backup, which were checked, in the place of everybody."""
+        """Replace all users by those of a backup, which were checked."""
         with self._db.transaction() as db:
             db.execute("DELETE FROM users")
             db.executemany(

@@ -1,1 +1,1 @@
-"""What all pages are made of: routes, shapes, errors, the controller's client."""
+"""The parts that all pages share: routes, shapes, errors, the controller's client."""

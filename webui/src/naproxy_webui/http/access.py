@@ -1,4 +1,4 @@
-"""Who may use a view: declared at the view, checked by the guard before it runs."""
+"""The access rights of a view: declared at the view, checked by the guard before it runs."""
 
 from __future__ import annotations
 

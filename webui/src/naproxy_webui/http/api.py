@@ -37,12 +37,12 @@ def route(
     scope: str | None = None,
     **declared: Any,
 ) -> Callable[[Handler], Handler]:
-    """Declare a route of the API: `declared` is what `Route` has.
+    """Declare a route of the API; `declared` goes to `Route`.
 
-    A body that is not JSON is given to the function as bytes, an answer that is not JSON is a
-    Response. `open`: also without login; `role`: who may use it, by default viewers may read and
-    administrators change; `scope`: which tokens may, by default `read` or `change`, and `session`
-    for none.
+    The function gets a body that is not JSON as bytes, and returns a Response for an answer that
+    is not JSON. `open`: no login needed. `role`: by default viewers may read, and administrators
+    may change. `scope`: the scope that a token needs, by default `read` or `change`; `session`
+    excludes tokens.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -55,7 +55,7 @@ def route(
 
 
 def serve(blueprint: Blueprint, declared: Route) -> Callable[[Handler], Handler]:
-    """Have a function answer a route: what it gets was checked."""
+    """Let a function answer a route; its arguments are validated."""
 
     def decorate(handler: Handler) -> Handler:
         @wraps(handler)
@@ -93,7 +93,7 @@ def _answer(made: Any, status: int) -> Response:
 def json_response(value: Any, status: int = HTTPStatus.OK) -> Response:
     """Return JSON."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # Half a character of somebody's JSON, in an error that names it, is no reason to fail.
+    # An error may quote a lone surrogate from a client's JSON, which UTF-8 cannot encode.
     raw = text.encode("utf-8", "replace")
     return Response(raw, status, mimetype=JSON)
 

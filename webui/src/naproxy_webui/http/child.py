@@ -1,7 +1,7 @@
-"""A bounded child process: for what the web interface itself must not compute.
+"""A bounded child process, for work that is too heavy for the web interface itself.
 
-It has the lowest priority and limits on memory, processor time and file size, is ended after a
-while, and says on standard error how far it is, an object of JSON a line.
+It has the lowest priority, limits on memory, processor time and file size, and a deadline. It
+reports its progress on standard error, one JSON object a line.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _MOST_LINE: Final = 4096
 _MOST_WORDS: Final = 2000
 
 RUNNING, DONE, FAILED, CANCELLED, NONE = "running", "done", "failed", "cancelled", "none"
-"""States of what a child works out."""
+"""States of a child's work."""
 
 WHY: Final = ("memory", "time", "disk", "words")
-"""Why one failed; `words`: only what it said may tell."""
+"""Causes of a failure; `words`: unknown, see the child's own message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a child may take; `memory_bytes` are of addresses."""
+    """The limits of a child; `memory_bytes` limits its address space."""
 
     memory_bytes: int
     processor_s: int
@@ -47,7 +47,7 @@ class Ending:
     why: str | None = None
     status: int = 0
     words: str = ""
-    """The last of what it said on standard error that was no progress."""
+    """The end of its standard error, without the progress reports."""
 
 
 class Child:
@@ -93,7 +93,7 @@ class Child:
             os.setpriority(os.PRIO_PROCESS, pid, NICENESS)
 
     def follow(self, told: Callable[[dict[str, Any]], None]) -> Ending:
-        """Wait until it ends; `told` gets its progress, and an error of it says that it is none."""
+        """Wait until it ends; `told` gets each progress report, and raises if it is not one."""
         late = threading.Timer(self._limits.longest_s, self._end, ("time",))
         late.daemon = True
         late.start()

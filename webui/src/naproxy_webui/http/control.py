@@ -1,8 +1,8 @@
-"""Asking the controller, which changes everything that is changed.
+"""The client of the controller, which makes all changes.
 
-`control().get("/v1/status")` returns its JSON; a refusal is raised as ApiError with the
-controller's own status and words, and a controller that does not answer as 503; 504 where it may
-still do what it was asked.
+`control().get("/v1/status")` returns its JSON. A refusal is raised as ApiError with the
+controller's status and text. A controller that does not answer raises 503, or 504 if it may still
+carry out the request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Control:
     socket: str
 
     def get(self, path: str, timeout_s: float = TIMEOUT_S, **query: object) -> Any:
-        """GET; what is None in the query is left out."""
+        """GET; query values of None are left out."""
         known = {name: value for name, value in query.items() if value is not None}
         return self.ask("GET", f"{path}?{urlencode(known)}" if known else path, None, timeout_s)
 
@@ -82,7 +82,7 @@ def _words(said: dict[str, Any]) -> str:
 
 
 def job_in_words(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a job with what went wrong in the user's language."""
+    """Return a job with its error in the user's language."""
     error = job["error"]
     return {**job, "error": error and {**error, "error": _words(error)}}
 

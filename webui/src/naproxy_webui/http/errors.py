@@ -1,4 +1,4 @@
-"""What went wrong: one exception for every refusal, JSON or a page."""
+"""One exception for every refusal, shown as JSON or as a page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Security headers of every answer; lighttpd's configuration says the same for static files.
 
-There is no Strict-Transport-Security: the certificate is the box's own, and a browser that
-was told so once would let nobody past its warning when the certificate is made anew.
+There is no Strict-Transport-Security: the certificate is self-signed, and with that header a
+browser would not let users past its warning once the certificate is renewed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ SECURITY: Final = {
 
 
 def install(app: Flask) -> None:
-    """Put them on every answer, errors too; what is not static is kept by no cache.
+    """Set them on every answer, also on errors; only static files may be cached.
 
-    A view that sets one itself keeps its own: the preview of the waiting page.
+    A header that a view sets itself stays, such as that of the waiting page's preview.
     """
 
     @app.after_request

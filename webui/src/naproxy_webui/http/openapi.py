@@ -1,4 +1,4 @@
-"""The API's description, OpenAPI 3.1, made of what the routes declare."""
+"""The API's description, OpenAPI 3.1, made from the declarations of the routes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _REFUSALS: Final = {
 }
 _ALWAYS: Final = (400, 401, 403, 413, 421, 429, 500, 503, 504)
 MOST_NUMBER: Final = 2**31 - 1
-"""Of what is in a path: `<int(max=2147483647):number>`."""
+"""The largest number in a path: `<int(max=2147483647):number>`."""
 _VARIABLE: Final = re.compile(r"<(?:(\w+)(?:\([^)]*\))?:)?(\w+)>")
 
 

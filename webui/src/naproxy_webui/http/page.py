@@ -1,4 +1,4 @@
-"""What a page of the web interface is."""
+"""A page of the web interface."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from flask import Blueprint
 class Page(Blueprint):
     """A page that people see; its title in the navigation is the text `nav.NAME`.
 
-    What only answers programs is a plain Blueprint.
+    Routes for programs only belong to a plain Blueprint.
     """
 
     def __init__(self, name: str, module: str, path: str, *, place: int | None = None) -> None:
-        """`place`: order in the navigation; None: it is not there."""
+        """`place`: position in the navigation; None: not in the navigation."""
         super().__init__(name, module)
         self.path = path
         self.place = place

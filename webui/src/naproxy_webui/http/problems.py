@@ -1,6 +1,6 @@
-"""What is wrong with a setting, as its field says it: label, unit, the names of its choices.
+"""Problems of a setting in the terms of its field: label, unit, the names of its choices.
 
-The controller speaks of keys as the file has them: seconds, shares of 1, `path`.
+The controller reports them in the terms of the file: seconds, shares of 1, `path`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def in_words(problem: Mapping[str, Any]) -> str:
 
 
 def _not_a_number(code: str, path: str, given: object) -> str:
-    """Return what a field with a unit of its own must be, if a text was typed that is no number."""
+    """Return the hint of a field with a unit of its own if the typed text is not a number."""
     if code not in ("config.number", "config.integer") or not isinstance(given, str):
         return ""
     if scale_of(path) == PERCENT:

@@ -39,7 +39,7 @@ def install(app: Flask) -> None:
 
 
 def _version(folder: Path) -> str:
-    """Return what is another when any file is; what looks at pages while they change restarts."""
+    """Return a version that differs when any file does; restart the program after a change."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.is_file():

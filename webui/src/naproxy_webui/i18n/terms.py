@@ -1,7 +1,7 @@
-"""Words of the glossary, marked in the texts of a page: a button opens what one means.
+"""Words of the glossary, marked in the texts of a page: a button opens the meaning of each.
 
-What a word means is the text `term.WORD`, in English as docs/glossary.md has it; a test compares.
-Beside it are the words by which it is found in a text, with `|` between them.
+The meaning of a word is the text `term.WORD`; a test compares the English one with
+docs/glossary.md. A second text has the forms in which the word is found, with `|` between them.
 """
 
 from __future__ import annotations

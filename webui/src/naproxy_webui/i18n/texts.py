@@ -89,9 +89,9 @@ def language() -> str:
 
 
 def _choose() -> str:
-    """Return what the user chose, else the office's language.
+    """Return the language that the user chose, else the office's.
 
-    Of somebody who is not logged in nothing is known but what the browser prefers.
+    Without login only the browser's preference counts.
     """
     user = g.get("user")
     if user and user.language in LANGUAGES:

@@ -1,1 +1,1 @@
-"""What pages say of the office: its servers and meters, times, the history."""
+"""The office, for pages: its servers and meters, times, the history."""

@@ -1,4 +1,4 @@
-"""Certificates that the box gets by itself: what its settings say, as forms show them."""
+"""Certificates that the box gets by itself: their settings, for forms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from naproxy.core.names import ascii_site, covers
 
 COMING: Final = ("https.acme_clock", "https.acme_coming", "https.fetch_coming")
-"""Why there is none yet, where nothing is wrong."""
+"""Reasons why there is no certificate yet although nothing is wrong."""
 
 
 def issuing(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,9 +53,9 @@ def way(config: Mapping[str, Any]) -> str:
 def cared_for(
     config: Mapping[str, Any], server: Mapping[str, Any], there: Iterable[Mapping[str, Any]]
 ) -> bool:
-    """Is there a certificate for a server, or does one come by itself? `there`: what the box has.
+    """Return whether a server has a certificate or will get one; `there`: the box's certificates.
 
-    Without names any will do: nobody can tell whose it is.
+    Any certificate counts if the server has no names, as none can be matched.
     """
     sites = [ascii_site(host) for host in server["hosts"]]
     found = {each["id"]: each["names"] for each in there}

@@ -1,4 +1,4 @@
-"""What the office has, as the controller knows it: servers, their meters, rules."""
+"""The office's equipment, as the controller knows it: servers, their meters, rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BOX: Final = "box"
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server as configured; powers are what is believed where nothing is measured."""
+    """A server as configured; its powers are used where there is no measurement."""
 
     id: str
     wake_classes: tuple[str, ...]
@@ -29,7 +29,7 @@ class Server:
     on_w: float
     off_w: float
     worth_s: float | None
-    """A pause longer than this costs less asleep than awake; None where it never does."""
+    """Sleep saves energy in a pause longer than this; None if it never does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class Equipment:
     meters: tuple[Meter, ...] = ()
     rules: tuple[dict[str, Any], ...] = field(default=())
     proxy_w: float = 5.0
-    """What the box draws, as configured."""
+    """The power of the box, as configured."""
     keep_days: int = 90
-    """For so long each change of a state is kept."""
+    """Changes of state are kept for so many days."""
 
     def server(self, name: str) -> Server | None:
         """Return a server by its id."""

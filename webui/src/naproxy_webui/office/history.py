@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def history() -> sqlite3.Connection:
     """Return this request's connection, for `queries`; ApiError if there is none.
 
-    What is read lazily must be read before the request ends.
+    Lazy results must be read before the request ends.
     """
     if "history" not in g:
         from naproxy.history.read.queries import open_history  # noqa: PLC0415 - only who reads pays

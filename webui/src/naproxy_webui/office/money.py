@@ -1,4 +1,4 @@
-"""What the office's energy is worth, by the time at which it was used."""
+"""The worth of the office's energy, by the time of its use."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _YEAR_S: Final = 365.25 * 86400
 
 
 def means_of_year() -> dict[str, float | None]:
-    """Return what a kilowatt-hour costs and emits in the coming year, on average.
+    """Return the mean cost and CO2 of a kilowatt-hour in the coming year.
 
-    `recorded_co2`: where nothing else says what is to come, what was recorded in the last year.
+    `recorded_co2`: last year's recorded mean, for lack of a figure for the coming year.
     """
     now_s, known = time.time(), office_rates()
     year = now_s, now_s + _YEAR_S
@@ -40,7 +40,7 @@ def means_of_year() -> dict[str, float | None]:
 
 
 def co2_source() -> dict[str, Any] | None:
-    """Return which host says the CO2 of the hours, what is wrong, since when; None: none does."""
+    """Return the host of the hourly CO2 figures, its problem and since when; None without one."""
     url = office().co2_url
     if not url:
         return None
@@ -55,9 +55,9 @@ def co2_source() -> dict[str, Any] | None:
 
 
 def office_rates() -> Rates:
-    """Return the office's prices and CO2; those that were never told are not known.
+    """Return the office's prices and CO2; those that were never entered are unknown.
 
-    It is the same object until one of them changes: what was reckoned with it goes by that.
+    It returns the same object until one of them changes, so results can be cached by it.
     """
     kept: dict[str, Any] = current_app.extensions.setdefault("naproxy_office_rates", {})
     newest, hours = _recorded(kept)
@@ -70,9 +70,9 @@ def office_rates() -> Rates:
 
 
 def _recorded(kept: dict[str, Any]) -> tuple[tuple[int, int] | None, Mapping[int, float]]:
-    """Return the hours of CO2 that were recorded, and by what these are told from others.
+    """Return a key that changes with the recorded hours of CO2, and these hours.
 
-    Hours come at the end: those before the newest that is known are not read again. Within a
+    New hours come at the end: hours before the newest known one are not read again. Within a
     request they stay the same.
     """
     if "co2_recorded" not in g:

@@ -59,7 +59,7 @@ def rates_said() -> dict[str, Any]:
 
 
 def _section(name: str) -> dict[str, Any]:
-    """Return a section; empty if it is none: also a page that says an error asks for it."""
+    """Return a section, empty if there is none: error pages need it, too."""
     found = _configuration().get(name)
     return found if isinstance(found, dict) else {}
 
@@ -82,13 +82,13 @@ def _configuration() -> dict[str, Any]:
     kept = _kept()
     if time.monotonic() >= kept.get("until_s", 0.0):
         if "configuration" in kept:
-            # While it is asked, others go by what is known.
+            # Other requests use the old configuration while this one asks.
             kept["until_s"] = time.monotonic() + FRESH_S
         changes = kept.get("changes")
         with suppress(ApiError):
             kept["configuration"] = control().get("/v1/config", timeout_s=2.0)
             _follow(kept["configuration"])
-        if kept.get("changes") == changes:  # else that may be what was so before
+        if kept.get("changes") == changes:  # else the answer may be from before the change
             kept["until_s"] = time.monotonic() + FRESH_S
     known: dict[str, Any] = kept.get("configuration", {})
     return known

@@ -1,4 +1,4 @@
-"""What an office may choose from that depends on where it is: time zones and currencies."""
+"""Choices that depend on where the office is: time zones and currencies."""
 
 from __future__ import annotations
 

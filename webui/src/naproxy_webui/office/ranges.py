@@ -24,7 +24,7 @@ RANGE: Final[dict[str, Shape]] = {
     "from_s": number(minimum=0, maximum=2e10, description="Begin, epoch seconds"),
     "to_s": number(minimum=0, maximum=2e10, description="End (not included), epoch seconds"),
 }
-"""What routes that are about a range have in their query."""
+"""The query of routes about a range."""
 
 CALENDAR: Final[dict[str, Shape]] = {
     "view": choice(*VIEWS),
@@ -40,9 +40,9 @@ CALENDAR: Final[dict[str, Shape]] = {
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From (included) to (not included) in epoch seconds, and where back and forward lead.
+    """From (included) to (excluded) in epoch seconds, and the ranges before and after it.
 
-    `view` None is a range of one's own; then `day`, `previous` and `next` are None.
+    A free range has no `view`, `day`, `previous` and `next`.
     """
 
     from_s: float

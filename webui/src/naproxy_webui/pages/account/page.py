@@ -78,7 +78,7 @@ def _fingerprint() -> str | None:
 
 @route(blueprint, "GET", "/api/account", answer=ACCOUNT, scope="session")
 def account() -> Any:
-    """Who is logged in, with sessions and tokens."""
+    """The logged-in user, with sessions and tokens."""
     user, keys = _user(), guard.keys()
     second = keys.seconds.of(user)
     return {

@@ -1,4 +1,4 @@
-"""/api/users: who may use the web interface, for administrators; shown on /account."""
+"""/api/users: the users of the web interface, for administrators; shown on /account."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OK: Final = obj(ok=boolean())
     scope="session",
 )
 def users() -> Any:
-    """Who may use the web interface."""
+    """The users of the web interface."""
     return {"users": [_said(each) for each in guard.keys().users.all()]}
 
 

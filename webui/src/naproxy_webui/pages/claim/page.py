@@ -1,4 +1,4 @@
-"""/claim: the first user of a new box, made by who can read its claim code."""
+"""/claim: creates the first user of a new box; it requires the claim code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def page() -> Response:
 @blueprint.post("/claim")
 @access(open=True)
 def make_first_user() -> Response:
-    """Make the first user, who may do everything."""
+    """Create the first user, an administrator."""
     keys = guard.keys()
     try:
         _check_new()

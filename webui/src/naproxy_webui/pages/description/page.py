@@ -1,4 +1,4 @@
-"""/api/openapi.json: the API, described from what its routes declare."""
+"""/api/openapi.json: the API's description, from the declarations of its routes."""
 
 from __future__ import annotations
 

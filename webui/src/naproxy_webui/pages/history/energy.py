@@ -1,6 +1,6 @@
-"""/api/history/energy: each day's energy, of what it was made, and how much of it was measured.
+"""/api/history/energy: each day's energy, its parts, and how much of the day was measured.
 
-A range of two days at most is shown by hours, a very long one by months.
+A range of at most two days is shown by hours, a very long one by months.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ blueprint = Blueprint("history_energy", __name__)
 
 MOST_HOURS: Final = 50
 MOST_DAYS: Final = 100
-"""What there are more of is shown by the next larger unit."""
+"""A range of more hours or days is shown in the next larger unit."""
 
 MOST_SPLIT_S: Final = 32 * 86400
 """Longer ranges are not split by states: that reads every minute."""
 
 LATE_S: Final = 120
-"""What was measured in so long is perhaps not written yet."""
+"""Measurements of the last so many seconds may not be written yet."""
 
 _SUM: Final = {
     "server_j": number(),
@@ -71,7 +71,7 @@ _SUM: Final = {
 def energy(query: dict[str, Any]) -> Any:
     """Energy of a server and of the box by day (hour, month), and its price.
 
-    Whole days, hours or months; what is still to come of the last is not missing.
+    Whole days, hours or months; the future part of the last one does not count as missing.
     """
     from_s, to_s = of_query(query)
     now_s, known, db = time.time(), equipment(), history()
@@ -149,7 +149,7 @@ def _figures(
 def _cost(
     db: sqlite3.Connection, meters: list[str], step: tuple[int, int], energy_j: float, price: Rate
 ) -> float | None:
-    """Return the price of what meters measured in a step; None where no price is known."""
+    """Return the price of the energy measured in a step; None without a known price."""
     if not price.changes(*step):
         each = price.at(step[0])
         return None if each is None else energy_j / J_PER_KWH * each

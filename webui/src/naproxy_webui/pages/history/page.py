@@ -1,6 +1,6 @@
 """/history: power and state on one axis, energy by day, decisions, and downloads.
 
-Who woke a server, and rules against that, are in `history_wakes.py`.
+The wakes of a server, and rules against them, are in `wakes.py`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ DAYS_OF_SECONDS: Final = 0.25
 DAYS_OF_MINUTES: Final = 62
 
 TABS: Final = ("timeline", "wakes", "decisions")
-"""Parts of the page; the browser asks for what the one that is shown needs."""
+"""Parts of the page; the browser loads the data of the one that is shown."""
 
 SERVER: Final = string(minLength=1, maxLength=64)
 CURSOR: Final = string(maxLength=60, description="`next` of the page before")
@@ -219,9 +219,9 @@ def power(query: dict[str, Any]) -> Any:
     ),
 )
 def states(query: dict[str, Any]) -> Any:
-    """What state a server was in: each stretch, or shares where there are too many.
+    """States of a server in a range: each stretch, or shares if there are too many.
 
-    Stretches have the wakes that led to them.
+    A stretch has the wake that caused it.
     """
     from_s, to_s = of_query(query)
     db = history()
@@ -267,14 +267,14 @@ def _deleted(db: sqlite3.Connection, server: str, from_s: float) -> dict[str, An
     answer=obj(rows=array(obj({**TRANSITION, "wake": nullable(WAKE)})), next=nullable(string())),
 )
 def transitions(query: dict[str, Any]) -> Any:
-    """Changes of a server's state with their reasons and who caused them, newest first."""
+    """Changes of a server's state with their reasons and wakes, newest first."""
     from_s, to_s = of_query(query)
     db, server = history(), query["server"]
     page = paged(db, "transitions", ledger.Search(from_s, to_s, server), query)
     led: dict[int, Any] = {}
     if page.rows:
         first_s, last_s = page.rows[-1]["t_s"], page.rows[0]["t_s"]
-        # With the one before the first, or that would take the wake of the other.
+        # Include the stretch before the first, or the first would get that stretch's wake.
         near = timeline.stretches(db, server, first_s - 1, last_s + 1)
         led = timeline.wakes_of(db, server, near)
     found = [_told(row) | {"wake": told_wake(led.get(row["id"]))} for row in page.rows]
@@ -288,7 +288,7 @@ def _told(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def told_wake(wake: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a wake with the words of a reason that is no request's."""
+    """Return a wake with its reason in words, unless a request caused it."""
     if wake and "stages" in wake:
         wake = wake | {"stages": stages.plain(stages.load(wake["stages"]))}
     if wake is None or wake["class"]:
@@ -308,7 +308,7 @@ def told_wake(wake: dict[str, Any] | None) -> dict[str, Any] | None:
     ),
 )
 def decisions(query: dict[str, Any]) -> Any:
-    """What was decided about a server and why, newest first; kept for 30 days."""
+    """Decisions about a server with their reasons, newest first; kept for 30 days."""
     search = ledger.Search(*of_query(query), query.get("server"))
     page = paged(history(), "decisions", search, query)
     return {"rows": [_told(row) for row in page.rows], "next": page.next}
@@ -317,7 +317,7 @@ def decisions(query: dict[str, Any]) -> Any:
 def paged(
     db: sqlite3.Connection, table: str, search: ledger.Search, query: dict[str, Any]
 ) -> ledger.Page:
-    """Return a page of a table; ApiError for a cursor that is none."""
+    """Return a page of a table; ApiError for an invalid cursor."""
     cursor, limit = query.get("cursor", ""), query.get("limit", 50)
     try:
         if table == "wakes":
@@ -336,7 +336,7 @@ SEARCHES: Final = {
     "cause": ("page", "miss", "pass", "pipe", *ledger.OWN),
     "outcome": ("up", "stayed awake", "trouble", "waiting", "controller ended"),
 }
-"""What the ledger can be searched by, beside texts."""
+"""Fields by which the ledger can be searched, beside texts."""
 
 SEARCH: Final = {
     **{name: choice(*values) for name, values in SEARCHES.items()},
@@ -345,7 +345,7 @@ SEARCH: Final = {
 
 
 def search_of(query: dict[str, Any]) -> ledger.Search:
-    """Return what a query that has RANGE, SERVER and SEARCH looks for; ApiError."""
+    """Return the search of a query that has RANGE, SERVER and SEARCH; ApiError."""
     return ledger.Search(
         *of_query(query),
         server=query.get("server"),

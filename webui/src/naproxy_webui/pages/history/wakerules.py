@@ -1,8 +1,8 @@
-"""Rules that keep somebody from waking a server: which one to suggest, and what it would do.
+"""Rules that keep a client from waking a server: which one to suggest, and its effect.
 
-Pure: wakes, servers and rules are arguments. A `[[rule]]` says as whom the requests that match
-are treated; the first that matches decides. Robots wake nobody, and nobody counts them as
-visitors who had to wait.
+Pure: wakes, servers and rules are arguments. A `[[rule]]` assigns a class to the requests that
+match it; the first match decides. Robots do not wake a server, and do not count as visitors who
+had to wait.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Suggestion:
 
 
 def suggest(kind: str, key: str) -> Suggestion:
-    """Return the rule for what wakes have in common: a path without query, an address, an agent."""
+    """Return the rule for a group of wakes: by path without query, by address, or by agent."""
     if kind == "class":
         return Suggestion(kind, why_not="class")
     if kind == "path":
@@ -77,9 +77,9 @@ def _cut(text: str) -> str:
 
 
 def _for_agent(agent: str) -> Suggestion:
-    """Return the part of a User-Agent that is its own, not every browser's.
+    """Return the distinctive part of a User-Agent, which usual browsers do not have.
 
-    The ledger has `?` for what is not plain ASCII: a part does not reach over one.
+    The ledger has `?` for characters outside plain ASCII, so the part must not contain one.
     """
     if not agent.strip("?- "):
         return Suggestion("agent", why_not="no_agent")
@@ -116,7 +116,7 @@ def _most(words: Sequence[str], pattern: re.Pattern[str]) -> bool:
 
 
 def regular(times_s: Sequence[float]) -> float | None:
-    """Return the usual gap in seconds of what comes by a clock; None of what does not."""
+    """Return the usual gap in seconds if the times are periodic, else None."""
     gaps = [later - sooner for sooner, later in pairwise(times_s)]
     if len(gaps) < _LEAST_REGULAR:
         return None
@@ -127,9 +127,9 @@ def regular(times_s: Sequence[float]) -> float | None:
 
 @dataclass(slots=True)
 class Effect(Tally):
-    """What a rule would have done: wakes that would not have been, and of whom.
+    """The effect that a rule would have had: the wakes it would have prevented, and by class.
 
-    `shadowed`: wakes that match too, but an earlier rule decides about them.
+    `shadowed`: wakes that also match, but an earlier rule decides about them.
     """
 
     shadowed: int = 0

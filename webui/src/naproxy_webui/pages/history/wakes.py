@@ -1,4 +1,4 @@
-"""/api/history/wakes: who woke a server, who does so most, and rules that stop it."""
+"""/api/history/wakes: the wakes of a server, its most frequent wakers, and rules against them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ blueprint = Blueprint("history_wakes", __name__)
 
 PREVIEW_S: Final = 30 * 86400
 MOST_RANGE_S: Final = 31 * 86400
-"""What wakes cost is only found out for so long: it reads every minute."""
+"""The cost of wakes is computed for no longer range, as it reads every minute."""
 
 KIND: Final = choice(*ledger.KINDS)
 COUNTS: Final = obj(distinct=integer(), most=array(obj(key=string(), wakes=integer())))
@@ -102,7 +102,7 @@ def wakes(query: dict[str, Any]) -> Any:
     return {"rows": [told_wake(row) for row in page.rows], "next": page.next}
 
 
-# Who wakes it most
+# The most frequent wakers
 
 
 @route(
@@ -132,7 +132,7 @@ def wakes(query: dict[str, Any]) -> Any:
     ),
 )
 def wakers(query: dict[str, Any]) -> Any:
-    """Who woke a server most: by path, address, agent or class, and what that cost.
+    """The most frequent wakers of a server by path, address, agent or class, with their cost.
 
     `rule` is the text of the rule to suggest.
     """
@@ -200,7 +200,7 @@ def hours(query: dict[str, Any]) -> Any:
 def charged(
     db: sqlite3.Connection, known: Equipment, server: str, from_s: float, to_s: float
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return a server's wakes by requests with what they cost, and whether that is measured."""
+    """Return a server's wakes by requests with their cost, and whether that is measured."""
     found = ledger.requests(db, server, from_s, to_s)
     until_s = min(to_s, looked_after_until_s(db))
     if not found or until_s <= from_s:
@@ -222,7 +222,7 @@ def charged(
 
 
 def _told(tally: ledger.Tally) -> dict[str, Any]:
-    """Return what wakes have in common, with what they cost."""
+    """Return a group of wakes as the API shows it, with its cost."""
     return {
         "wakes": tally.wakes,
         "awake_s": tally.awake_s,
@@ -257,9 +257,9 @@ def _counts(counter: Counter[str]) -> dict[str, Any]:
     ),
 )
 def suggestions(query: dict[str, Any]) -> Any:
-    """What rules one wake suggests: for its path, its address and its agent.
+    """The rules that one wake suggests: for its path, its address and its agent.
 
-    For each kind the text of a rule, or why there is none.
+    Each kind has the text of a rule, or the reason why there is none.
     """
     found = [wakerules.suggest(kind, query[kind]) for kind in ledger.KINDS]
     return {
@@ -296,7 +296,7 @@ def suggestions(query: dict[str, Any]) -> Any:
     refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
 )
 def preview(query: dict[str, Any]) -> Any:
-    """What a rule would have prevented in the last 30 days, and as whom it would treat them."""
+    """The wakes that a rule would have prevented in the last 30 days, and the class it assigns."""
     known, server = _known(query["server"])
     kind, text, now_s = query["kind"], query["text"], time.time()
     db = history()
@@ -393,7 +393,7 @@ def _did(known: Equipment) -> list[dict[str, Any] | None]:
     refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY),
 )
 def make(body: dict[str, Any]) -> Any:
-    """Whoever matches this does not wake the server any more."""
+    """Add a rule: requests that match it no longer wake the server."""
     known, server = _known(body["server"])
     kind, text, now_s = body["kind"], body["text"], time.time()
     found = ledger.requests(history(), server.id, now_s - PREVIEW_S, now_s)
@@ -419,9 +419,9 @@ def make(body: dict[str, Any]) -> Any:
     refusals=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
 )
 def remove(body: dict[str, Any]) -> Any:
-    """Take a rule away, named by what it says.
+    """Remove a rule, identified by its content.
 
-    Its number would be another one after somebody else removed a rule.
+    Its number would change if another user removed a rule meanwhile.
     """
     known = _answered()
     number = wakerules.number(known.rules, body)

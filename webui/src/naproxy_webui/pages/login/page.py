@@ -26,7 +26,7 @@ blueprint = Page("login", __name__, "/login")
 @blueprint.get("/login")
 @access(open=True)
 def page() -> Response:
-    """Show the form; who is logged in already goes on."""
+    """Show the form; redirect users who are already logged in."""
     if not guard.keys().users.exist():
         return guard.redirect_to("/claim")
     goal = destination(request.args.get("next", ""))

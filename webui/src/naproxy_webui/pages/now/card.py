@@ -1,4 +1,4 @@
-"""What the page Now shows, from what the controller says; nothing here knows of HTTP."""
+"""The content of the page Now, from the controller's answers; independent of HTTP."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def server(status: Status, said: Status, now_s: float, rates: Rates) -> dict[str
         "commissioning": _progress(commissioning) if commissioning else None,
         "decision": sentences(status["decision"]["reason"]),
         "would_sleep": status["decision"]["sleep"],
-        # What has a notice of its own is not said twice.
+        # `past` has a notice of its own.
         "inhibitors": [plain(each) for each in status["inhibitors"] if each != past],
         "appointments": status["appointments"],
         "engines": [
@@ -157,7 +157,7 @@ def always_on(report: Status | None, configured_w: float | None) -> dict[str, An
 
 
 class Slow:
-    """What changes seldom, asked for again when its `key` is another one or it is old."""
+    """Values that seldom change, fetched again once their `key` differs or they are old."""
 
     def __init__(self, most_s: float) -> None:
         """Nothing is older than `most_s` when it is returned."""
@@ -165,7 +165,7 @@ class Slow:
         self._known: dict[str, tuple[Any, float, Any]] = {}
 
     def get(self, name: str, key: Any, now_s: float, ask: Callable[[], Any]) -> Any:
-        """Return what `ask` says, or said under the same key not long ago."""
+        """Return the result of `ask`, or its recent result for the same key."""
         known = self._known.get(name)
         if known is None or known[0] != key or now_s - known[1] > self._most_s:
             known = self._known[name] = (key, now_s, ask())

@@ -1,4 +1,4 @@
-"""/api/now/overview, /checklist, /log: what of all servers is saved, to do, and happening."""
+"""/api/now/overview, /checklist, /log: savings, tasks and events of all servers."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ _END_OF: Final = {outcome.name.lower(): end for end, many in ENDS.items() for ou
 
 @route(blueprint, "GET", "/api/now/overview", answer=SAVED)
 def overview() -> Any:
-    """What all servers saved this month, whether promises were kept, and what to expect.
+    """This month's savings of all servers, whether promises were kept, and the forecast.
 
-    The sums are at most FRESH_S old; older while another request reads new ones.
+    The sums are at most FRESH_S old, or older while another request computes new ones.
     """
     if (found := known_sums()) is not None:
         return found
@@ -79,7 +79,7 @@ def overview() -> Any:
         if known_sums() is None:
             from naproxy_webui.pages.now.sums import saved  # noqa: PLC0415 - only who reads pays
 
-            # Not from what is kept of the settings: one may have been removed a moment ago.
+            # Not from the cached settings: a server may have been removed a moment ago.
             servers = control().get("/v1/status", timeout_s=TIMEOUT_S)["servers"]
             names = [server["id"] for server in servers]
             found = saved(history(), names, time.time(), kept["days"])
@@ -158,7 +158,7 @@ for _name, _path in (
     ),
 )
 def log(query: dict[str, Any]) -> Any:
-    """What happened since a time, oldest first, and all requests counted until now.
+    """Events since a time, oldest first, and the counts of all requests until now.
 
     The controller's own log is only for administrators.
     """
@@ -225,7 +225,7 @@ def _system(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _counts(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a server's counters by class and what became of requests."""
+    """Return a server's request counters by class and outcome."""
     found = []
     for klass, outcomes in status["counters"]["requests"].items():
         by_end: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""/: what each server does now and why, what it draws, and two buttons."""
+"""/: the current state of each server with its reason, its power, and two buttons."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ BOX: Final = obj(
 
 @blueprint.get("/")
 def show() -> str:
-    """Answer with the page, and with what is now: it is not empty for a second."""
+    """Answer with the page including the current state, so that it is never empty."""
     return render(
         "now.html",
         now=_now(time.time() - now.LIVE_S, first=True),
@@ -144,9 +144,9 @@ def show() -> str:
     answer=NOW,
 )
 def what_is_now(query: dict[str, Any]) -> Any:
-    """What each server does now and why, and its power since a time.
+    """The current state of each server with its reason, and its power since a time.
 
-    It also says that the controller does not answer.
+    It also reports a controller that does not answer.
     """
     return _now(query.get("since_s"))
 
@@ -203,7 +203,7 @@ def _told_of_box(box: dict[str, Any]) -> dict[str, Any]:
 
 
 def _power(since_s: float, wall_s: float, house_s: float) -> tuple[list[Any], float]:
-    """Return the meters' seconds after `since_s`, and what leads from their clock to ours."""
+    """Return the meters' seconds after `since_s`, and the offset from their clock to ours."""
     shift_s = wall_s - house_s
     asked_s = max(0.0, since_s - shift_s, house_s - now.LIVE_S)
     return control().get("/v1/meters", timeout_s=TIMEOUT_S, since_s=asked_s)["seconds"], shift_s

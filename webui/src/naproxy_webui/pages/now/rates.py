@@ -22,16 +22,17 @@ class Rates:
     def take(
         self, server: str, now_s: float, counts: Mapping[str, int]
     ) -> tuple[float, dict[str, int]]:
-        """Return (length in s, requests by class in it) up to now, `counts` being the totals now.
+        """Return (length in s, requests by class in it) up to now; `counts` are the totals now.
 
-        Less than a minute where nobody asked a minute ago, 0 s at first. Times of a monotonic
-        clock; counters that fell began anew, and so does the window.
+        The window is shorter than a minute if the last call is more recent than that, and 0 s at
+        first. Times are of a monotonic clock. If a counter fell, it was reset, so the window
+        restarts.
         """
         with self._lock:
             read = self._read.setdefault(server, deque())
             if read and any(counts.get(name, 0) < known for name, known in read[-1][1].items()):
                 read.clear()
-            # The oldest is the youngest that is a minute old: the window is never shorter for it.
+            # Keep one reading that is at least a minute old, so that the window covers a minute.
             while len(read) > 1 and read[1][0] <= now_s - WINDOW_S:
                 read.popleft()
             if read and read[0][0] < now_s - 2 * WINDOW_S:

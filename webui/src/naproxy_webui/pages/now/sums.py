@@ -1,7 +1,7 @@
-"""What was saved this month, what that cost in waits, and what is to be expected; of all servers.
+"""This month's savings of all servers, their price in waits, and the forecast.
 
-Sums are those of the page Savings, day by day: whole days are kept while what they are reckoned
-with stays the same, so that only today is read again.
+Sums are those of the page Savings, day by day. Whole days are cached until an input of their
+computation changes, so only today is read again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ALL_OF_IT: Final = 0.9995
 
 @dataclass
 class Kept:
-    """Sums of whole days of a server, and what they were reckoned with."""
+    """Sums of whole days of a server, and the inputs they were computed from."""
 
     what: Believed
     rates: Rates
@@ -41,10 +41,10 @@ class Kept:
 def saved(
     db: sqlite3.Connection, servers: Sequence[str], now_s: float, kept: dict[str, Kept]
 ) -> dict[str, Any]:
-    """Return the sums of this month and the forecast, or why there is none, as a stored reason.
+    """Return the sums of this month, and the forecast or a stored reason why there is none.
 
-    Servers that were removed meanwhile are among them, but make no promise any more. `kept` is what
-    an earlier call left there.
+    The sums include removed servers, but these no longer make a promise. `kept` is the cache of
+    earlier calls.
     """
     today = day_of(now_s, zone())
     month = begin(today, "month")

@@ -1,7 +1,7 @@
-"""/manifest.webmanifest, /worker.js and /offline: what makes the web interface an app.
+"""/manifest.webmanifest, /worker.js and /offline make the web interface an app.
 
-All three are open: a browser asks for them without knowing who sits before it, and they say
-no more than the page to log in does.
+All three need no login: a browser fetches them without a session, and they reveal no more than
+the login page does.
 """
 
 from __future__ import annotations

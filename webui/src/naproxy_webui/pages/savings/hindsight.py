@@ -1,7 +1,7 @@
-"""/api/savings/hindsight: what could have been saved, and what would be with something else.
+"""/api/savings/hindsight: the possible savings, also with another server or promise.
 
-It is worked out by `naproxy.lab.estimate.hindsight` in a process of its own; here are the question,
-how far it is, and the answer beside what was really saved in the same time.
+`naproxy.lab.estimate.hindsight` computes them in a process of its own. This module has the
+question, the progress, and the answer beside the actual savings of the same time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OTHERS: Final = {
     "wake_s": number(minimum=0, maximum=600),
     "sleep_s": number(minimum=0, maximum=600),
 }
-"""What another server or another promise may be; what is left out is as it is."""
+"""Parameters of another server or another promise; the others keep their current values."""
 
 STATE: Final = obj(
     state=choice(NONE, RUNNING, DONE, FAILED, CANCELLED),
@@ -95,9 +95,9 @@ def _other_power(power: dict[str, float], what: Believed, sleep_s: float) -> dic
 
 
 def _key(scope: Scope, question: dict[str, Any]) -> str:
-    """Return the name of the answer: the same range of the calendar, whatever the time of day."""
+    """Return the key of the answer: the same for a calendar range at any time of the day."""
     asked = {name: value for name, value in question.items() if name not in ("from_s", "to_s")}
-    # Means that are measured move a little all the time.
+    # Measured means change a little all the time.
     asked["power"] = {name: f"{value:.3g}" for name, value in question["power"].items()}
     asked |= {name: f"{question[name]:.2g}" for name in ("wake_s", "sleep_s")}
     day = None if scope.day is None else scope.day.isoformat()
@@ -113,7 +113,7 @@ def _key(scope: Scope, question: dict[str, Any]) -> str:
     answer=STATE,
 )
 def state(query: dict[str, Any]) -> Any:
-    """What could have been saved: how far it is worked out, and the newest answer."""
+    """The possible savings: the progress of their computation, and the newest answer."""
     db = history()
     scope = scope_of(db, query)
     what = believed(db, scope.server, time.time())
@@ -141,7 +141,7 @@ def _state(
 
 
 def _found(db: sqlite3.Connection, what: Believed, kept: dict[str, Any]) -> dict[str, Any]:
-    """Return a kept answer, and what was really saved and paid in the same time."""
+    """Return a kept answer with the actual savings and waits of the same time."""
     answer = kept["answer"]
     if "span" in answer:
         span, server = answer["span"], kept["question"]["server"]

@@ -1,6 +1,6 @@
 """Hindsight in a bounded child process: one at a time, its answers kept.
 
-An answer is kept by what was asked, and with the time of the newest request it knows of.
+An answer is kept under its question, with the time of the newest request that it covers.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Hindsights:
         return self._child is not None
 
     def kept(self, key: str) -> dict[str, Any] | None:
-        """Return the answer that was kept, with what was asked."""
+        """Return the kept answer with its question."""
         try:
             found = json.loads((self._folder / f"{key}.json").read_text("utf-8"))
         except (OSError, ValueError):

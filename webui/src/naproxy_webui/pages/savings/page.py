@@ -1,6 +1,6 @@
-"""/savings: what was saved against always on, and what people paid for it.
+"""/savings: the savings compared with always on, and their price in waits for people.
 
-What could have been saved is in `savings_hindsight.py`.
+The possible savings are in `hindsight.py`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def page() -> str:
     ),
 )
 def savings(query: dict[str, Any]) -> Any:
-    """What was saved against a server that is always on, measured and modelled told apart."""
+    """Savings compared with a server that is always on; measured and modelled parts apart."""
     db = history()
     scope = scope_of(db, query)
     what = believed(db, scope.server, time.time())
@@ -251,7 +251,7 @@ def _buckets(lengths_s: list[float]) -> list[dict[str, Any]]:
 
 @route(blueprint, "GET", "/api/savings/export", query=SCOPE, needed=("server",))
 def export(query: dict[str, Any]) -> Response:
-    """All exact figures of a range with what they were reckoned with, as a JSON file."""
+    """All exact figures of a range with their inputs, as a JSON file."""
     db = history()
     scope = scope_of(db, query)
     what = believed(db, scope.server, time.time())

@@ -1,7 +1,7 @@
-"""What savings of a server are reckoned with: its powers and times, and where each comes from.
+"""The inputs of a server's savings: its powers and times, and the source of each.
 
-Measured where a meter of the server has said enough, else fitted by its commissioning, else as
-configured. The sums themselves are `naproxy.history.read.savings`.
+Each is measured if a meter of the server has enough readings, else fitted by its commissioning,
+else as configured. `naproxy.history.read.savings` computes the sums.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EXPECTED: Final = "expected"
 
 @dataclass(frozen=True, slots=True)
 class Believed:
-    """What is believed of a server; `sources` says of each figure where it comes from."""
+    """The assumed figures of a server; `sources` has the source of each."""
 
     source: Source
     assumed: Assumptions
@@ -132,7 +132,7 @@ def _fit(name: str) -> dict[str, float]:
 
 
 def sums(db: sqlite3.Connection, what: Believed, from_s: int, to_s: int) -> Valued:
-    """Return the sums of a range that does not reach beyond now, and what they are worth."""
+    """Return the sums of a range that ends now or earlier, and their worth."""
     known = office_rates()
     return valued(cells(db, what.source, from_s, to_s, known.changes), what.assumed, known)
 

@@ -29,7 +29,7 @@ SCOPE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A server and a range, up to now; `unit` is what the range is shown by."""
+    """A server and a range, up to now; `unit` is the length of the parts shown."""
 
     server: str
     view: str
@@ -69,16 +69,16 @@ def scope_of(db: sqlite3.Connection, query: dict[str, Any]) -> Scope:
 
 
 def is_early(first_s: float | None, now_s: float, net: float) -> bool:
-    """Return whether it is the first day, and nothing was saved yet.
+    """Return whether it is the first day without net savings yet.
 
-    The box uses energy from its first minute on; sleep pays for that later. `net` is what was
-    saved, in money where it has a price, else in joules.
+    The box uses energy from its first minute on, and sleep compensates for that later. `net`: the
+    net savings, in money if there is a price, else in joules.
     """
     return first_s is None or (now_s - first_s < FIRST_DAY_S and net <= 0)
 
 
 def first_known_s(db: sqlite3.Connection, server: str) -> int | None:
-    """Return when anything about a server was known first."""
+    """Return the time of the first record about a server."""
     found = [
         db.execute(sql, (server,)).fetchone()[0]
         for sql in (

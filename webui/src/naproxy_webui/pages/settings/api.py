@@ -22,7 +22,7 @@ blueprint = Blueprint("settings_api", __name__)
 
 
 def _changed(done: Any) -> Any:
-    """Ask for what was changed again."""
+    """Refresh the caches after a change."""
     forget_office()
     equipment(fresh=True)
     return done
@@ -55,7 +55,7 @@ def hours(query: dict[str, Any]) -> Any:
 
 
 def _in_words(said: Any) -> Any:
-    """Say in words what went wrong with what was told."""
+    """Add the problem of each failed notification in words."""
     ways = [way for each in said.get("told", ()) for way in each["to"]]
     for way in (*ways, *said.get("results", ())):
         way["words"] = plain(way["problem"])
@@ -63,7 +63,7 @@ def _in_words(said: Any) -> Any:
 
 
 def _co2_in_words(said: Any) -> Any:
-    """Say in words what went wrong, if anything."""
+    """Add the problem in words, if there is one."""
     return {**said, "words": plain((said.get("co2") or {}).get("problem"))}
 
 

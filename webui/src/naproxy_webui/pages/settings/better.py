@@ -1,4 +1,4 @@
-"""Which choice of who may wait is better than the one of now. Pure."""
+"""Finds a better choice of the visitors who may wait than the current one. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ FEWER: Final = 0.75
 
 
 def better(cards: Sequence[Mapping[str, Any]], now: str) -> str | None:
-    """Return the better choice's name, None if there is none; `cards` are as their API says them.
+    """Return the name of the better choice, or None; `cards` are as in their API.
 
-    A better one saves about as much with fewer waits; or pays, as now does not; or saves much more.
-    Of several it is the one with the fewest waits. The cards have the fewest waits first.
+    A better choice saves about as much with fewer waits, or saves at all if the current one does
+    not, or saves much more. If there are several, take the one with the fewest waits. The cards
+    are sorted by waits, fewest first.
     """
     names = [each["name"] for each in cards]
     if now not in names:

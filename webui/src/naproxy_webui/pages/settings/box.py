@@ -157,9 +157,9 @@ def part(query: dict[str, Any], body: bytes) -> Any:
     scope="session",
 )
 def restore(body: dict[str, Any]) -> Any:
-    """Restore the backup that was sent: the controller begins anew.
+    """Restore the uploaded backup; the controller restarts.
 
-    The users too if it has some and they are wanted.
+    Users are restored, too, if the backup has any and the request asks for it.
     """
     said = control().call("box.restore", body)
     count = user_backup.restore(guard.keys(), said["users"]) if body["secrets"] else 0

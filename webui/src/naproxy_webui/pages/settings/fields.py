@@ -50,13 +50,13 @@ class Field:
     holds: str = ""
     """Of `held`: password, token, key or community."""
     sent: bool = False
-    """Of `held`: no other file can be named here, for what is in it is sent to somebody."""
+    """Of `held`: no other file can be chosen here, because its content is sent to a third party."""
     file: Mapping[str, Any] | None = None
-    """Of `held`: the file that is named, as the controller tells of it."""
+    """Of `held`: the configured file, as the controller describes it."""
     low: float | None = None
     high: float | None = None
     scale: int = 1
-    """The number that is shown is so many times larger: a share of 1 is shown in percent."""
+    """Factor of the displayed number: a share of 1 is shown in percent."""
     unit_name: str = ""
     """The unit as the controller calls it, for lengths of time that are typed as such."""
 

@@ -1,4 +1,4 @@
-"""/api/certificates, and what the page of HTTPS shows. A key only goes in: no answer has one."""
+"""/api/certificates, and the content of the HTTPS page. Keys are write-only: no answer has one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _job(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def issuer(name: str | None) -> str | None:
-    """Return who an issuer is out of its name by RFC 2253: what people know it by."""
+    """Return the well-known part of an issuer's name by RFC 2253: its O, else its CN."""
     if name is None:
         return None
     parts = dict(part.partition("=")[::2] for part in reversed(_PART.split(name)))
@@ -140,10 +140,10 @@ def shown(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(each: Mapping[str, Any], hosts: Mapping[str, str], *, served: bool) -> dict[str, Any]:
-    """Return a certificate as the table shows it, with names as they are written in the settings.
+    """Return a certificate as the table shows it, with names spelled as in the settings.
 
-    `served`: the box serves websites by HTTPS. `comes`: there is none yet, but nothing is wrong.
-    `idle`: it is left over. `renewable`: it may be asked for now.
+    `served`: the box serves websites over HTTPS. `comes`: there is none yet, but nothing is wrong.
+    `idle`: it is left over. `renewable`: it may be requested now.
     """
     code = (each["problem"] or {}).get("code")
     idle = code == "https.acme_no_names" and not served
@@ -173,7 +173,7 @@ def _level(each: Mapping[str, Any]) -> str:
 def seen(
     server: Mapping[str, Any], status: Mapping[str, Any], edge: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return how HTTPS of a server is: how well, in words, and what there is to do."""
+    """Return the state of a server's HTTPS: its kind, its words, and the next step."""
     own = server["https"]
     said = controls.seen(own["mode"], server["hosts"], status, edge, redirect=own["redirect"])
     return {
@@ -185,7 +185,7 @@ def seen(
 
 
 def _next(what: Reason, hosts: Sequence[str]) -> str:
-    """Return what there is to do, for who is on this very page."""
+    """Return the next step, worded for users on this page."""
     if not hosts and what.code in ("https.do_send", "https.do_serve"):
         return t("settings.https.step_names")
     here = texts_of(_STEP).get(_STEP + what.code.removeprefix("https.do_"))

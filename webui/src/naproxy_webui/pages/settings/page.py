@@ -1,4 +1,4 @@
-"""/settings: what can be changed, in groups that an office understands."""
+"""/settings: the settings, in groups that an office understands."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PREVIEW_CSP: Final = (
 
 @blueprint.get("/settings")
 def overview() -> str:
-    """Show what there is, with what holds now."""
+    """Show the groups of settings with their current values."""
     known = form()
     return render("settings.html", subpages=SUBPAGES, current="", config=known.config, form=known)
 
@@ -59,7 +59,7 @@ def overview() -> str:
 @blueprint.get("/settings/refused")
 @access(role="admin", scope="session")
 def refused() -> str:
-    """Show the file whose settings are not used, to be mended."""
+    """Show the rejected configuration file, so that it can be corrected."""
     known = form()
     return render(
         "settings_refused.html",
@@ -143,7 +143,7 @@ _MORE: Final[dict[str, Any]] = {
     "system": _box,
     "backup": _box,
 }
-"""What some need beside the settings."""
+"""The additional data of some subpages."""
 
 
 @blueprint.get("/settings/waiting-page/preview")
@@ -169,7 +169,7 @@ def _seconds() -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape as the VMOD does: what the office writes is shown as text."""
+    """Escape as the VMOD does: the office's notice is shown as text."""
     for raw, safe in (
         ("&", "&amp;"),
         ("<", "&lt;"),

@@ -13,17 +13,17 @@ OFTEN: Final = 0.75
 LEAST_REQUESTS: Final = 6
 """Of people in an hour, that need the server: one each ten minutes."""
 LEAST_H: Final = 3
-"""On end: single busy hours come by chance where many visitors do, and are no office's."""
+"""Consecutive hours: many visitors cause single busy hours by chance, outside office hours."""
 MOST_H: Final = 120
-"""With more of the 168 hours it would hardly sleep."""
+"""With more of the 168 hours the server would hardly sleep."""
 
 _DAY_H: Final = 24
 
 
 def proposed(busy: Sequence[int], seen: Sequence[int]) -> list[list[list[int]]] | None:
-    """Return each day's times as [begin, end] in minutes, from Monday on; None: they always come.
+    """Return each day's times as [begin, end] in minutes, from Monday on; None: over MOST_H.
 
-    `busy`: in how many weeks people came in an hour of the week; `seen`: how many were watched.
+    `busy`: for each hour of the week, the number of weeks with people; `seen`: the number watched.
     """
     usual = [
         weeks >= LEAST_WEEKS and times >= OFTEN * weeks

@@ -1,7 +1,7 @@
-"""/api/settings/waiting/proposal: another choice of who may wait, proposed once, with undo.
+"""/api/settings/waiting/proposal: proposes another choice of the visitors who may wait, with undo.
 
-After two weeks the box knows its visitors. What was proposed, and what somebody answered, is kept
-beside the users, so that it is proposed once only.
+After two weeks the box knows its visitors. Proposals and their answers are kept beside the users,
+so that each is made only once.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _proposed(asked: Asked, now_s: float) -> dict[str, Any]:
     refusals=(404, 503),
 )
 def proposal(query: dict[str, Any]) -> Any:
-    """Another choice of who may wait, if the box proposes one; or the one that was taken."""
+    """The box's proposal of another choice, if any, or the proposal that was accepted."""
     now_s = time.time()
     return _told(asked_of(query["server"], now_s), now_s)
 

@@ -1,7 +1,7 @@
-"""/api/settings/waiting: who may wait, what each choice brings in a year, and how that is known.
+"""/api/settings/waiting: the choices of visitors who may wait, with each one's effect in a year.
 
-The figures are those of an uploaded log (the page Traffic), else of the requests that the box has
-recorded, also before it ever put the server to sleep, else of an example.
+The figures come from an uploaded log (the page Traffic), else from the requests that the box has
+recorded, even before the server first slept, else from an example.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ blueprint = Blueprint("settings_waiting", __name__)
 
 LOOK_BACK_S: Final = 28 * 86400
 FRESH_S: Final = {"watched": 6 * 3600.0, "example": 600.0}
-"""So long an answer is kept; what is an example soon is none."""
+"""Lifetime of an answer; short for an example, as recorded requests soon replace it."""
 ALIKE: Final = 0.2
 """A wake or watts that differ by more make a log's figures those of another server."""
 
@@ -140,7 +140,7 @@ def figures_of(asked: Asked) -> dict[str, Any] | None:
 
 
 def watched_of(asked: Asked, now_s: float) -> dict[str, Any] | None:
-    """Return the figures of the recorded requests, whatever a log says; None if none are fresh."""
+    """Return the figures of the recorded requests, ignoring logs; None without fresh ones."""
     if not _fresh(asked, now_s):
         return None
     kept = hindsights().kept(asked.key)
@@ -234,7 +234,7 @@ def _told(asked: Asked, now_s: float) -> dict[str, Any]:
     refusals=(404, 503),
 )
 def state(query: dict[str, Any]) -> Any:
-    """Who may wait, and what each choice brings in a year, as far as it is worked out."""
+    """The choices of visitors who may wait, with each one's effect in a year if known yet."""
     now_s = time.time()
     return _told(asked_of(query["server"], now_s), now_s)
 

@@ -1,7 +1,7 @@
-"""/agent and /api/setup/agent: the server's agent, handed out by the box, and its key.
+"""/agent and /api/setup/agent: the box hands out the server's agent and its key.
 
-The program is for everybody: it has no secret. The key goes to who has a code that the guide
-showed, over TLS only; the pasted text pins the certificate, so nobody in between reads it.
+The program is public: it contains no secret. The key requires a code that the guide showed, and
+TLS. The pasted command pins the certificate, so a man in the middle cannot read the key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from naproxy_webui.pages.setup.api import ADMIN, named
 blueprint = Blueprint("agent", __name__)
 
 _PIN: Final = "pin"
-"""Beside the fingerprint: what `curl --pinnedpubkey` compares, without its `sha256//`."""
+"""A file beside the fingerprint: the value for `curl --pinnedpubkey`, without `sha256//`."""
 _HTTPS_PORT: Final = 443
 _MOST_CODE_BYTES: Final = 64
 _TEXT: Final = {"Content-Type": "text/plain; charset=utf-8"}
@@ -45,7 +45,7 @@ def program() -> Response:
 @blueprint.post("/agent/key")
 @access(open=True)
 def key() -> Response:
-    """Return a new key to whoever has a server's code; a refusal is words, for the installer."""
+    """Return a new key to a client with a server's code; refuse in plain text for the installer."""
     try:
         return Response(f"{_new_key()}\n", headers=_TEXT)
     except ApiError as error:
@@ -55,7 +55,7 @@ def key() -> Response:
 def _new_key() -> str:
     if not request.is_secure:
         raise ApiError(HTTPStatus.FORBIDDEN, t("setup.agent.only_https"))
-    # Of those that log in none is kept out: these attempts count apart.
+    # These attempts count separately, so they do not lock out users who log in.
     net = guard.client_network()
     guard.wait_for(guard.keys().by_code, net)
     code = request.get_data(cache=False)[: _MOST_CODE_BYTES + 1].decode("ascii", "replace").strip()

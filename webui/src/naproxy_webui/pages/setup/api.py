@@ -1,4 +1,4 @@
-"""/api/setup: what the guide of the first run asks and writes; also its steps later."""
+"""/api/setup: the questions and changes of the setup guide; also its steps later."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ for _path, _name in (("scan", "scan"), ("look", "look"), ("meters", "meter_searc
 mount(blueprint, "typical", "/api/setup/typical")
 
 
-# What the steps write
+# Changes by the steps
 
 
 def meant(wanted: str | None) -> str:
-    """Return the server that is meant; ApiError if there is none."""
+    """Return the requested or current server; ApiError if there is none."""
     found = wanted or state()["server"]
     if found is None:
         raise ApiError(HTTPStatus.CONFLICT, t("setup.no_server_yet"))
@@ -118,7 +118,7 @@ def named(server: str | None) -> str:
 
 
 def write(config: dict[str, Any], changes: Changes) -> dict[str, Any]:
-    """Write changes against the configuration they were made for; what was set already stays."""
+    """Write changes against the configuration they were made for; without changes write nothing."""
     if not changes:
         return config
     body = {"changes": changes, "version": config["version"]}
@@ -148,7 +148,7 @@ def _step(
 
 
 def _site_names(typed: Sequence[str], where: str) -> list[str]:
-    """Return host names out of what was typed; ApiError for one that is none."""
+    """Return the host names in the typed texts; ApiError for an invalid one."""
     found = setting_up.host_names(typed)
     if bad := next((each for each in found if is_site_name(each)), None):
         words = t("setup.names.bad", name=bad[:100])
@@ -174,7 +174,7 @@ def _site_names(typed: Sequence[str], where: str) -> list[str]:
 def office(body: dict[str, Any]) -> Any:
     """Language, name, time zone and prices of the office.
 
-    What was left empty is not known.
+    Empty fields are unknown.
     """
     empty: dict[str, Any] = {"currency": "EUR", "price_per_kwh": 0.0, "co2_g_per_kwh": 0.0}
     values = {key: empty.get(key, "") if body[key] is None else body[key] for key in body}
@@ -238,7 +238,7 @@ def names(_: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     **ADMIN,
 )
 def https_look(body: dict[str, Any]) -> Any:
-    """Look whether visitors come to the server by HTTPS."""
+    """Check whether visitors use HTTPS on the server."""
     config = configuration()
     server = setting_up.server_in(config, known(config, meant(body.get("server"))))
     try:
@@ -246,7 +246,7 @@ def https_look(body: dict[str, Any]) -> Any:
     except ApiError as error:
         if error.status != HTTPStatus.CONFLICT:
             raise
-        # It is not awake: what was seen last holds, if anything was.
+        # The server is not awake: use the result of the last look, if any.
         found = control().call("server.looked", server=server["id"])
     return setting_up.seen(found, server)
 
@@ -258,7 +258,7 @@ def https_look(body: dict[str, Any]) -> Any:
     optional=("mode", "names"),
 )
 def https(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
-    """Who answers visitors that come by HTTPS, and names that are served as well."""
+    """The machine that answers HTTPS visitors, and additional names to serve."""
     server = setting_up.server_in(config, name)
     names = _site_names(body.get("names", ()), "names")
     seen = setting_up.seen(control().call("server.looked", server=name), server)
@@ -278,9 +278,9 @@ mount(blueprint, "server.site", "/api/setup/site", server=named, then=job_in_wor
     optional=("pages", "paths"),
 )
 def cache(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
-    """What the box may answer while the server sleeps.
+    """The pages that the box may answer while the server sleeps.
 
-    The controller knows which modes there are.
+    The controller defines the modes.
     """
     chosen: dict[str, str] = {key: body[key] for key in ("mode", "pages") if key in body}
     return setting_up.cache(config, name, chosen, body.get("paths", ()))
@@ -310,9 +310,9 @@ def sleep(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     optional=("where", "on_w", "off_w"),
 )
 def meter(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
-    """How the server's power is known: a meter that was found, an estimate, or not at all.
+    """The source of the server's power: a meter that was found, an estimate, or none.
 
-    What a meter is comes from the search, not from the request.
+    The meter's keys come from the search, not from the request.
     """
     chosen = dict(body)
     if body["kind"] == "found":
@@ -333,7 +333,7 @@ def meter(config: dict[str, Any], name: str, body: dict[str, Any]) -> Changes:
     **ADMIN,
 )
 def box(body: dict[str, Any]) -> Any:
-    """What the box itself draws; 0 on a machine that is on anyway."""
+    """The power of the box itself; 0 on a machine that is on anyway."""
     write(configuration(), [put("box.proxy_w", float(body["proxy_w"]))])
     equipment(fresh=True)
     return {"server": None}

@@ -74,9 +74,9 @@ PROOF: Final = obj(
 
 @route(blueprint, "GET", "/api/setup/proof", answer=PROOF, query=SERVER, **ADMIN)
 def proof(query: dict[str, Any]) -> Any:
-    """How the proof that the server wakes is getting on, or what came of it."""
+    """The progress or the result of the proof that the server wakes."""
     name = named(query.get("server"))
-    # The report first: whoever reads of its end stops asking, and is to see the server armed.
+    # Read the report first: a client stops polling at its end, and must then see the server armed.
     report = commissioned(name)
     server = _status(name)
     return {
@@ -134,7 +134,7 @@ def _past(server: dict[str, Any]) -> int | None:
 
 @route(blueprint, "GET", "/api/setup/live", answer=LIVE, query=SERVER, **ADMIN)
 def live(query: dict[str, Any]) -> Any:
-    """Whether visitors come through the box, or what it waits for."""
+    """Whether visitors come through the box, or the reason why not yet."""
     return _live(_status(named(query.get("server"))))
 
 
@@ -173,9 +173,9 @@ mount(blueprint, "server.cancel", "/api/setup/proof", server=named)
     **ADMIN,
 )
 def power(body: dict[str, Any]) -> Any:
-    """Reckon with the powers that the proof measured.
+    """Use the powers that the proof measured.
 
-    What somebody has configured is only replaced if `replace` says so.
+    Configured values are only replaced if `replace` is true.
     """
     config = configuration()
     name = known(config, meant(body.get("server")))

@@ -1,4 +1,4 @@
-"""/api/setup/services: what else a server does, and what the office chooses for each."""
+"""/api/setup/services: other services of a server, and the office's choice for each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SERVICES: Final = obj(
 
 @route(blueprint, "GET", "/api/setup/services", query=SERVER, answer=SERVICES)
 def services(query: dict[str, Any]) -> Any:
-    """What else a server does, and what the office chose for each."""
+    """Other services of a server, and the office's choice for each."""
     name = meant(query.get("server"))
     servers = control().get("/v1/status")["servers"]
     found = next((each["services"] for each in servers if each["id"] == name), None)
@@ -74,9 +74,9 @@ def _in_words(service: dict[str, Any]) -> dict[str, Any]:
     **ADMIN,
 )
 def choose(body: dict[str, Any]) -> Any:
-    """Choose what holds for what else a server does.
+    """Set the choices for other services of a server.
 
-    What was chosen for others stays.
+    The choices for services that are not listed stay.
     """
     config = configuration()
     name = known(config, meant(body.get("server")))

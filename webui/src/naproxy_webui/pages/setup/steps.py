@@ -1,7 +1,7 @@
-"""What the steps of the first run write: changes of the configuration, pure.
+"""Configuration changes by the steps of the setup guide. Pure.
 
-A step's form becomes changes for `PATCH /v1/config`, so that comments and whatever else is in
-the file survive, and the controller checks all of it.
+A step's form becomes changes for `PATCH /v1/config`: comments and the rest of the file survive,
+and the controller validates everything.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def put(where: str, value: Any) -> dict[str, Any]:
 
 
 def server_id(name: str, taken: Iterable[str]) -> str:
-    """Make a server's short name of what the machine is called; `web` if that is nothing."""
+    """Make a server's short name from the machine's name; `web` if that leaves nothing."""
     made = re.sub(r"[^a-z0-9]+", "-", name.partition(".")[0].lower()).strip("-")[:24]
     made = made if made and made != "box" else "web"
     used = set(taken)
@@ -53,8 +53,8 @@ def server_id(name: str, taken: Iterable[str]) -> str:
 
 
 def server(config: Mapping[str, Any], chosen: Mapping[str, Any], name: str | None) -> Changes:
-    """Return what a chosen machine changes: a new server, or where an old one is."""
-    # Where none is configured, the box goes by its routes.
+    """Return the changes for a chosen machine: a new server, or the new address of an old one."""
+    # Without a configured interface, the box uses its routes.
     own = config["box"]["interface"]
     interface = (chosen.get("interface") or own) if own else ""
     changes: Changes = []
@@ -90,7 +90,7 @@ def _wire(config: Mapping[str, Any], name: str) -> str:
 
 
 def host_names(typed: Sequence[str]) -> list[str]:
-    """Return host names out of what people type or paste: addresses of pages too, each once."""
+    """Return each host name in typed or pasted texts once; a text may also be a URL."""
     found = []
     for text in typed:
         for word in re.split(r"[\s,;]+", text):
@@ -102,7 +102,7 @@ def host_names(typed: Sequence[str]) -> list[str]:
 
 
 def _ascii(name: str) -> str:
-    """Return a name as DNS has it; what is none stays, for the controller to refuse."""
+    """Return a name as in DNS; an invalid one stays as it is, and the controller rejects it."""
     try:
         return ascii_site(name)
     except WrongError:
@@ -110,9 +110,9 @@ def _ascii(name: str) -> str:
 
 
 def seen(found: Mapping[str, Any], server: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a look says of HTTPS: whether visitors use it, and names that are not served.
+    """Return a look's findings on HTTPS: whether visitors use it, and names not served yet.
 
-    `answers`: port 443 does; `leads`: where visitors are sent on to by HTTPS, or None.
+    `answers`: port 443 answers; `leads`: the HTTPS target of the website's redirect, or None.
     """
     look = found["look"] or {"port": "unknown", "shown": (), "led": ()}
     leads = next((each["to"] for each in look["led"] if each["https"]), None)
@@ -194,13 +194,13 @@ def way_now(settings: Mapping[str, Any]) -> str:
 
 
 def meter(config: Mapping[str, Any], name: str, chosen: Mapping[str, Any]) -> Changes:
-    """Return what a choice of a meter changes: it replaces those of this server.
+    """Return the changes for a choice of a meter: it replaces this server's meters.
 
-    `none` leaves none; `estimate` is a model by the server's state, shown as an estimate
-    everywhere, and what the rule for sleeping reckons with; else it is one that was found.
+    `none` leaves none. `estimate` is a model by the server's state; pages mark it as an estimate,
+    and the sleep rule uses it. Any other choice is a meter that was found.
     """
     mine = [number for number, each in enumerate(config["meter"], 1) if each["of"] == name]
-    # From the end: each removal moves those behind it.
+    # From the end, because each removal renumbers the following ones.
     changes: Changes = [{"op": "remove", "where": f"meter.{n}"} for n in reversed(mine)]
     if chosen["kind"] == "none":
         return changes

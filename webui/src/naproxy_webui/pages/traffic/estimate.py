@@ -1,4 +1,4 @@
-"""/api/traffic/estimate: what the box would save at an office, from its web server's log."""
+"""/api/traffic/estimate: estimates the savings of a box in an office from a web server's log."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def _result(name: str) -> bytes:
     refusals=(404,),
 )
 def result() -> Any:
-    """What was concluded, and what the figures are drawn from: an object a log.
+    """The conclusions, and the data of the figures: one object for each log.
 
-    It is as the command wrote it (docs/estimate.md), with words for its problems.
+    It is the command's output (docs/estimate.md), with words for its problems.
     """
     logs = json.loads(_result("summary.json"))
     for log in logs:

@@ -39,7 +39,7 @@ _NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an estimate is. `share` of its stage is None where it is not known."""
+    """The progress of an estimate. `share`: of its stage; None if unknown."""
 
     state: str = NONE
     stage: str | None = None
@@ -53,12 +53,12 @@ class Progress:
     why: str | None = None
     """Of one that failed: one of child.WHY."""
     words: str = ""
-    """What the program said at the end."""
+    """The end of the program's messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a log: the office's figures, as options of the command."""
+    """The question for a log: the office's figures, as options of the command."""
 
     on_w: float
     off_w: float

@@ -1,6 +1,6 @@
-"""/traffic: when people come, what becomes of requests, the gaps between them, and who else asks.
+"""/traffic: the hours when people come, the outcomes of requests, their gaps, and other clients.
 
-What the box would save by a log, without any server, is in `traffic_estimate.py`.
+The estimated savings from a log, without any server, are in `estimate.py`.
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ def week(query: dict[str, Any]) -> Any:
     refusals=(503,),
 )
 def days(query: dict[str, Any]) -> Any:
-    """What became of requests, by day, week or month.
+    """Outcomes of requests by day, week or month.
 
-    There are at most MOST_BARS parts, and the sums over all.
+    There are at most MOST_BARS parts, and the totals.
     """
     from_s, to_s = _range(query)
     unit = _unit(to_s - from_s)
@@ -152,7 +152,7 @@ def days(query: dict[str, Any]) -> Any:
 
 
 class _Sums:
-    """Requests by what became of them, and by class."""
+    """Requests by outcome and by class."""
 
     def __init__(self) -> None:
         self.ends: Counter[str] = Counter()

@@ -1,8 +1,8 @@
-"""Large files from the browser, in pieces: what breaks off goes on where it was.
+"""Large files from the browser, in pieces: an interrupted upload resumes where it stopped.
 
-An upload is a file in a folder of ours and what was said of it when it began. How much of it is
-there is the file's own length, so a restart loses nothing. A piece comes with its offset, which
-must be that length: two browsers, or a piece sent twice, cannot mix.
+An upload is a file in our folder and its description from the beginning. Its progress is the
+file's length, so a restart loses nothing. The offset of each piece must equal that length, so
+neither a second browser nor a repeated piece can corrupt the file.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _META, _DATA = ".json", ".part"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What may be uploaded for one purpose."""
+    """The limits of uploads for one purpose."""
 
     most_bytes: int
     most_files: int
     """At the same time, unfinished ones too."""
     finished_s: float
-    """A whole upload is removed when it was not used for so long."""
+    """A complete upload is removed after so long without use."""
 
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -61,7 +61,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One upload; `name` is what the browser said and is never a path here."""
+    """One upload; `name` comes from the browser and is never used as a path."""
 
     id: str
     name: str
@@ -184,7 +184,7 @@ class Uploads:
                 (self._folder / f"{upload_id}{suffix}").unlink(missing_ok=True)
 
     def tidy(self) -> None:
-        """Remove what is old, and what a crash left half made."""
+        """Remove old uploads, and incomplete ones left by a crash."""
         known = set()
         for upload in list(self._all()):
             if self._old(upload):
