@@ -1,8 +1,8 @@
-// The service worker: where the box does not answer, the page that says so is shown instead of the
-// browser's own. It keeps nothing else: what the box says is asked of the box each time.
+// The service worker: while the box does not answer, it shows our offline page instead of the
+// browser's own. It caches nothing else: all other content comes from the box each time.
 //
-// `/worker.js?version=...&shell=...`: the version of the static files, and what the page depends
-// on.
+// `/worker.js?version=...&shell=...`: the version of the static files, and the settings that the
+// page depends on.
 
 const worker = /** @type {any} */ (self);
 const asked = new URL(location.href).searchParams;

@@ -82,8 +82,8 @@ function barTable(options) {
 
 /**
  * Draw bars. Options: `labels` (words), `series`: [{name, values: [number|null], colour, hatched,
- * dashed, kind: "line"}], `along` (what the labels are, for the table), `stacked`, `horizontal`,
- * and as `timeChart`.
+ * dashed, kind: "line"}], `along` (the table's heading of the labels), `stacked`, `horizontal`.
+ * The other options are those of `timeChart`.
  * @param {HTMLElement} figure @param {BarOptions} options
  */
 export const barChart = (figure, options) =>
@@ -95,8 +95,8 @@ export const barChart = (figure, options) =>
 	}));
 
 /**
- * Any other picture: `config` is Chart.js's own (use `colour()` and `hatch()` as functions in it),
- * `table` `{columns, rows}` the same figures, `series` what the legend names.
+ * Any other picture: `config` is Chart.js's own (use `colour()` and `hatch()` as functions in it).
+ * `table` `{columns, rows}` has the same figures, `series` the entries of the legend.
  * @param {HTMLElement} figure @param {AnyOptions} options
  */
 export const anyChart = (figure, options) =>

@@ -28,7 +28,7 @@ const read = (file, as) =>
 		else reader.readAsDataURL(file);
 	});
 
-/** What the form has, as the box takes it. @param {HTMLFormElement} form */
+/** The values of the form, as the API takes them. @param {HTMLFormElement} form */
 async function given(form) {
 	if (!filesOf(form, "pem").length)
 		throw new ApiError(422, { error: t("certificate.which"), where: "pem" });
@@ -45,7 +45,7 @@ async function given(form) {
 	return body;
 }
 
-/** A refusal of what has one field in the form. @param {unknown} error @returns {never} */
+/** Show the refusal of `pkcs12` at the field `pem`. @param {unknown} error @returns {never} */
 function beside(error) {
 	if (error instanceof ApiError)
 		for (const each of error.problems) if (each.where === "pkcs12") each.where = "pem";

@@ -58,7 +58,7 @@ export const all = (selector, within = document) =>
 
 /**
  * h("p.hint", "words"), h("button.button", {type: "button", onclick: f}, icon("x"), "Close").
- * Attributes that are null or false are left out; functions are listeners; children may be null.
+ * Attributes that are null or false are left out. Functions are listeners; children may be null.
  * @template {string} K
  * @param {K} what @param {(Child | Attributes)[]} rest @returns {Made<K>}
  */
@@ -137,7 +137,7 @@ export function say(element, text) {
 }
 
 /**
- * Put children in the place of what an element has.
+ * Replace an element's children.
  * @param {Element} place @param {Child[]} children
  */
 export function fill(place, ...children) {
@@ -146,7 +146,7 @@ export function fill(place, ...children) {
 }
 
 /**
- * Draw what is in an element, unless `content` is that of the last call for this element.
+ * Draw an element's content, unless `content` equals that of the last call for this element.
  * @template T
  * @param {HTMLElement} element @param {T} content becomes JSON @param {(content: T) => Child} draw
  */
@@ -196,7 +196,7 @@ export const KIND_ICONS = {
 export const notice = (kind, ...rest) =>
 	h("div.notice", { "data-kind": kind }, icon(KIND_ICONS[kind]), h("div", rest));
 
-/** A message of what went wrong just now: it is read out. @param {Child[]} rest */
+/** An error message that screen readers announce at once. @param {Child[]} rest */
 export function alarm(...rest) {
 	const made = notice("bad", ...rest);
 	made.setAttribute("role", "alert");
@@ -207,7 +207,7 @@ export function alarm(...rest) {
 export const badge = (kind, picture, words) =>
 	h("span.badge", { "data-kind": kind }, icon(picture), words);
 
-/** What a badge of a server's state has in it. @param {string} state */
+/** The content of the badge of a server's state. @param {string} state */
 export const stateParts = (state) => [
 	icon(STATE_ICONS[state] ?? "circle-help"),
 	t(`kit.state.${state}`),
@@ -241,7 +241,7 @@ export const facts = (...pairs) =>
 	);
 
 /**
- * A table that scrolls by itself where it is too wide; `looks` are classes, as ".cards".
+ * A table that scrolls by itself if it is too wide. `looks` are classes, as ".cards".
  * @param {string} looks @param {string | undefined} label @param {Child[]} columns
  * @param {Child} rows @param {(index: number) => boolean} isFigure which columns are of figures
  */
@@ -273,12 +273,11 @@ export const cell = (label, looks, ...rest) => h(`td${looks}`, { "data-label": l
 /** @param {number} ms @returns {Promise<void>} */
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// The JSON API from the browser: errors are words, what changes something carries the CSRF token.
+// The JSON API from the browser: errors have a text, and changes carry the CSRF token.
 
 const TIMEOUT_MS = 20_000;
 
-// When the box was last reached: other pages of this browser, and the one that is shown while it
-// cannot be, say since when.
+// When the box was last reached: other pages of this browser, and the offline page, show it.
 
 const REACHED = "naproxy_reached_ms";
 const NOTED_EVERY_MS = 5000;
@@ -343,7 +342,7 @@ export function refusal(error) {
 	return error;
 }
 
-/** What a request that changes something carries: it was made by a page of the box. */
+/** The CSRF token: it proves that a page of the box made the request. */
 export const token = () => one('meta[name="csrf-token"]')?.content ?? "";
 
 /** @param {string} path @param {Query | null} [query] */
@@ -440,7 +439,7 @@ function unpacked(answer, read) {
 export const get = (path, query, options = {}) => call("GET", path, { ...options, query });
 
 /**
- * What asks with a method that changes something; `standard` is the body where none is given.
+ * Make a function that sends changes with a method; `standard` is the default body.
  * @template {string} M
  * @param {M} method @param {unknown} [standard]
  * @returns {<P extends string>(

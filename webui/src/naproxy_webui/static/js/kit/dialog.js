@@ -1,4 +1,4 @@
-// What comes over the page: questions, short messages, words for screen readers.
+// Overlays of the page: questions, short messages, words for screen readers.
 
 import { button, h, icon, KIND_ICONS, one, refusal, t } from "./core.js";
 
@@ -52,7 +52,7 @@ export function toast(words, kind = "good", action = null) {
 	shown.append(
 		h("button", { type: "button", "aria-label": t("kit.close"), onclick: close }, icon("x")),
 	);
-	// Said again, it takes the place of what it said before: two of a kind help nobody.
+	// Show a repeated message only once, as the newest.
 	for (const other of [...toasts().children])
 		if (other.textContent === shown.textContent) other.remove();
 	toasts().append(shown);

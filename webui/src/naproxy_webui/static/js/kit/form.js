@@ -58,13 +58,13 @@ const MONEY = new RegExp(
 );
 
 /**
- * Read a number as people write it, 0,29 € too; what is none stays a text, for the box to refuse.
+ * Read a number as people write it, even 0,29 €. Any other text stays, and the box rejects it.
  * @param {string} text
  */
 export function decimal(text) {
 	const [, amount = text, hundredths] = MONEY.exec(text.trim()) ?? [];
 	let plain = amount.replace(/[\s'’]/g, "");
-	// Of two kinds of marks the last one is the decimal one.
+	// If both marks occur, the last one is the decimal mark.
 	if (/\d,.*\./.test(plain)) plain = plain.replace(/,/g, "");
 	else if (/\d\..*,/.test(plain)) plain = plain.replace(/\./g, "");
 	plain = plain.replace(/^(-?\d*),(\d+)$/, "$1.$2");
@@ -72,7 +72,7 @@ export function decimal(text) {
 	return hundredths ? Number((Number(plain) / 100).toPrecision(12)) : Number(plain);
 }
 
-/** Seconds in a unit, by what people write for it. @type {Record<string, number>} */
+/** Seconds in a unit, by its usual abbreviation. @type {Record<string, number>} */
 const SECONDS = { ms: 0.001, s: 1, min: 60, h: 3600, d: 86400, w: 604800 };
 /** Its other names, in the languages of the pages. @type {[RegExp, string][]} */
 const NAMES = [
@@ -86,7 +86,7 @@ const NAMES = [
 const ORDER = ["d", "h", "min", "s"];
 
 /**
- * Read a length of time as people write it: 90 min, 1 h 30, 2 d, 1:30 (hours); NaN if it is none.
+ * Read a length of time as people write it: 90 min, 1 h 30, 2 d, 1:30 (hours); else NaN.
  * @param {string} text
  */
 export function seconds(text) {
@@ -98,7 +98,7 @@ export function seconds(text) {
 	let sum = 0;
 	let last = "";
 	for (const [, amount, word] of parts) {
-		// 1 h 30: what follows is of the next smaller unit.
+		// 1 h 30: a number without a unit has the next smaller one.
 		const unit = word
 			? NAMES.find(([name]) => name.test(word))?.[1]
 			: ORDER[ORDER.indexOf(last) + 1];
@@ -208,8 +208,8 @@ export async function busy(button, work) {
 }
 
 /**
- * On submit: `send(values)`; a refusal is shown beside the fields, else `done(answer)`, which by
- * default says that it was saved.
+ * On submit, call `send(values)`, then `done(answer)`, which by default says that it was saved.
+ * Show a refusal beside the fields.
  * @template T
  * @param {HTMLFormElement} form @param {(given: Record<string, any>) => T | Promise<T>} send
  * @param {(answer: T) => unknown} done
@@ -224,7 +224,7 @@ export function onSubmit(form, send, done = () => toast(t("kit.saved"))) {
 }
 
 /**
- * On submit: `work()`; what it throws goes to `refuse`, by default to stand beside the fields.
+ * On submit, call `work()`. Its errors go to `refuse`, which by default shows them at the fields.
  * @param {HTMLFormElement} form @param {() => unknown} work
  * @param {(error: unknown) => unknown} refuse
  */

@@ -29,7 +29,7 @@ function intl(Kind, options) {
 /** @param {Maybe} value @returns {value is number} */
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
-/** What is not known is a dash, never 0. */
+/** An unknown value is a dash, never 0. */
 export const unknown = "–";
 
 /** A number with at most so many digits after the point. @param {Maybe} value */
@@ -205,7 +205,7 @@ export function isShownTwice(t_s) {
 
 /**
  * A range of the calendar as people name it: October 2026, 2026, Thu 1 Oct 2026, Thu 1 Oct 2026 to
- * Mon 5 Oct 2026. Its end is not included; one that is no midnight is said with its time.
+ * Mon 5 Oct 2026. Its end is excluded. Ends other than midnight are shown with their time.
  * @param {number} from_s @param {number} to_s
  */
 export function span(from_s, to_s) {

@@ -34,7 +34,7 @@ async function free(name) {
 }
 
 /**
- * What the form has, as a certificate and changes of the settings.
+ * The values of the form, as a certificate's id and changes of the settings.
  * @param {HTMLFormElement} form @returns {Promise<{ id: string, changes: Change[] }>}
  */
 async function wanted(form) {
@@ -42,7 +42,7 @@ async function wanted(form) {
 		throw new ApiError(422, { error: t("certificate.agree"), where: "acme_terms" });
 	const sites = all("input[name=site]", form).filter((each) => !each.disabled);
 	const names = sites.filter((each) => each.checked).map((each) => each.value);
-	// In the guide there is nothing to choose.
+	// The guide offers no choice.
 	if (field(form, "hook") && !names.length)
 		throw new ApiError(422, {
 			error: t("certificate.which_names"),
@@ -70,7 +70,7 @@ async function wanted(form) {
 	return { id, changes };
 }
 
-/** Write changes of the settings, whatever was changed meanwhile. @param {Change[]} changes */
+/** Write changes of the settings, even if others changed meanwhile. @param {Change[]} changes */
 async function write(changes) {
 	const { version } = await get("/api/settings");
 	const said = await saveSettings(changes, version);

@@ -8,8 +8,8 @@ const PATIENCE = 60;
 
 /**
  * Begin a job (if `body` is given) and follow it to its end: `show(status)` meanwhile. `fresh`:
- * what another found, or found a moment ago, will not do. Resolves to its status; ApiError if it
- * cannot be begun or came to nothing.
+ * do not use the result of a job that was running or had just ended. Resolves to its status;
+ * ApiError if the job cannot begin, or fails.
  * @param {string} path @param {Following} options @returns {Promise<SetupJob>}
  */
 export async function follow(

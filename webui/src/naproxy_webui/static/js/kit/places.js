@@ -1,9 +1,9 @@
-// Time zones and currencies: what the browser knows of them.
+// Time zones and currencies, as far as the browser knows them.
 
 import { all } from "./core.js";
 import { locale } from "./format.js";
 
-/** Where money is not the euro: of the offices that this box is likely to stand in. */
+/** Time zones of currencies other than the euro, for the likely countries of this box. */
 const MONEY = {
 	AUD: "Australia/",
 	BRL: "America/Sao_Paulo America/Bahia America/Fortaleza America/Recife America/Manaus",

@@ -338,7 +338,7 @@ export const tooltip = (title, label) => ({
 	callbacks: { title, label },
 });
 
-// What goes into a figure: picture, legend, table
+// The parts of a figure: picture, legend, table
 
 /** @param {Entry} series */
 function swatch(series) {
@@ -406,7 +406,7 @@ export function table({ columns, rows, end = false, label }) {
 }
 
 /**
- * A figure with its picture, legend and table; what charts of every kind have in common.
+ * A figure with its picture, legend and table: the common part of all kinds of charts.
  * @template {PlotOptions} O
  */
 export class Plot {
@@ -454,7 +454,7 @@ export class Plot {
 	}
 
 	/**
-	 * What every update does beside the picture.
+	 * Update everything but the picture.
 	 * @param {Shown} options @param {() => Rows} table @param {boolean} isEmpty
 	 */
 	show(options, table, isEmpty) {
@@ -531,7 +531,7 @@ export class Plot {
 }
 
 /**
- * The plot of a figure with these options: a new one, or what is there is shown with them.
+ * The plot of a figure with these options: a new one, or the existing one updated.
  * @template {PlotOptions} O
  * @param {HTMLElement} figure @param {O} options @param {(options: O) => Picture} picture
  * @returns {Promise<Plot<O>>}
@@ -685,11 +685,17 @@ function timeTable({ series: all, ...options }) {
 /**
  * Draw figures over time into a `<figure class="chart">`.
  *
- * Options: `series`: [{name, points: [[t_s, value|null, least?, most?]], colour: "c1", dashed
+ * Options:
+ *
+ * `series`: [{name, points: [[t_s, value|null, least?, most?]], colour: "c1", dashed
  * (an estimate), area, step, hatched, step_s, aside (a line to compare with: not in the table)}],
+ *
  * `from_s`, `to_s`, `step_s` (further apart is a gap), `unit`, `format` (value -> words), `bands`:
- * [{from_s, to_s, state}], `size`: small or tall, `title`, `summary`, `none` (words without data),
- * `fromZero`, `suggestedMax`, `live`, `table: false`.
+ * [{from_s, to_s, state}],
+ *
+ * `size`: small or tall, `title`, `summary`, `none` (words without data), `fromZero`,
+ * `suggestedMax`, `live`, `table: false`.
+ *
  * Resolves to a plot: `update(options)`, `destroy()`, `chart` (Chart.js's own).
  * @param {HTMLElement} figure @param {TimeOptions} options
  */

@@ -3,8 +3,8 @@
 import { date, day as dayWords, monthLong, year } from "./format.js";
 
 /**
- * What the address asks for: `view`, `day`, `from`, `to`, as far as they are in it. The choice
- * of a server (a select) follows it.
+ * The URL's parameters `view`, `day`, `from` and `to`, if present. Its `server` is selected in the
+ * list of servers.
  * @param {HTMLSelectElement} server @returns {Record<string, string | undefined>}
  */
 export function fromAddress(server) {

@@ -5,12 +5,12 @@ import { ApiError, get, patch, pause, t } from "./core.js";
 import { toast } from "./dialog.js";
 
 const AGAIN_MS = 2000;
-/** So often it is looked whether a change is in force of which nobody knows. */
+/** How often to check whether a change without an answer is in force. */
 const MOST_LOOKS = 60;
 
 /**
- * Save changes of the settings; ApiError if they are refused. Without an answer it looks until the
- * box says whether they are in force, and what was typed stays on the page.
+ * Save changes of the settings; ApiError if they are refused. Without an answer it asks until the
+ * box says whether they are in force; the typed values stay on the page.
  * @param {Change[]} changes @param {string} version @returns {Promise<Loose>}
  */
 export async function saveSettings(changes, version) {

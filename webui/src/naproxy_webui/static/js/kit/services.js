@@ -10,7 +10,7 @@ const CHOICES = ["used", "never", "ignore"];
 const about = ({ ports, programs }) => h("span.hint.mono", [...ports, ...programs].join(" · "));
 
 /**
- * What is to be known of a choice that cannot be followed.
+ * A hint beside a choice that the box cannot carry out.
  * @param {Loose} service @param {Loose} said
  */
 function unseen({ ports, proposal, choice }, { looks, flows }) {

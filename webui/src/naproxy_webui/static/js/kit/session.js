@@ -1,4 +1,4 @@
-// A session that ended while somebody typed: they sign in on the page, and what they typed stays.
+// A session that ended while a user typed: they sign in on the page, and their input stays.
 
 import { ApiError, h, logIn, one, t } from "./core.js";
 import { open } from "./dialog.js";
@@ -7,7 +7,7 @@ import { onSubmit } from "./form.js";
 /** @type {Promise<void> | null} */
 let asking = null;
 
-/** Resolves once the same person has signed in again; whoever does not is led to the login. */
+/** Resolves once the same user has signed in again; ApiError 401 if they cancel. */
 export function signedIn() {
 	asking ??= ask().finally(() => {
 		asking = null;

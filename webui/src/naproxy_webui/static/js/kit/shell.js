@@ -1,5 +1,5 @@
-// What every page has around its content: light or dark, the menu of a phone, signing out, and
-// how the box is, at the top.
+// The frame around every page's content: light or dark, the menu of a phone, signing out, and the
+// state of the box, at the top.
 
 import {
 	all,
@@ -167,8 +167,8 @@ for (const button of all("[data-theme-switch]"))
 	button.setAttribute("aria-pressed", String(theme() === "dark"));
 watch();
 
-// The page that is shown where the box does not answer (worker.js). A browser that does not trust
-// the box's certificate refuses it: then there is the browser's own page, as ever.
+// The page for a box that does not answer (worker.js). A browser that does not trust the box's
+// certificate refuses the worker, and shows its own error page instead.
 
 function install() {
 	const { lang, dataset } = root;

@@ -13,7 +13,7 @@ const seconds = (s) => `${number(s, 2, 2)}\u00a0${t("kit.unit.s")}`;
 export const whole = (stages) => stages.reduce((sum, each) => sum + each.took_s, 0);
 
 /**
- * A bar; `longest_s` is what its whole width stands for, so that bars can be compared.
+ * A bar; `longest_s` is the time of its whole width, so that bars can be compared.
  * @param {string} label @param {Stage[]} stages
  */
 export function stageBar(label, stages, longest_s = whole(stages)) {

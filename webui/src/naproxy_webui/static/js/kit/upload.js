@@ -1,5 +1,5 @@
-// A large file to the box, in pieces. What breaks off goes on by itself where it was; a file that
-// is chosen again after the page was closed does too.
+// Sends a large file to the box, in pieces. After an interruption it resumes by itself where it
+// stopped, also if the page was closed and the same file is chosen again.
 
 import { ApiError, del, get, post, t, token } from "./core.js";
 
@@ -10,9 +10,9 @@ const STORE = "naproxy-upload:";
 /**
  * Send a file; resolves to the upload as the box has it, whose `id` other routes take.
  *
- * `kind` is what it is for (uploads.KINDS). `progress(sent, size, words)` is told after each piece,
- * and with words while the connection is broken. `signal` ends it, and the box forgets it; then,
- * and when the box refuses, it rejects: with an ApiError, or an AbortError.
+ * `kind` is its purpose (uploads.KINDS). `progress(sent, size, words)` is called after each piece,
+ * and with words while the connection is lost. `signal` cancels the upload, and the box removes it.
+ * The promise rejects with an AbortError after that, and with an ApiError if the box refuses.
  * @param {File} file @param {Sending} options @returns {Promise<Upload>}
  */
 export async function upload(file, { kind, sha256, progress = () => {}, signal }) {
@@ -54,7 +54,7 @@ export async function upload(file, { kind, sha256, progress = () => {}, signal }
  */
 async function given_up(problem, file, kind, at, signal) {
 	if (signal?.aborted && at) await del(`/api/uploads/${at.id}`).catch(() => {});
-	// What only broke off may go on when the file is chosen again.
+	// An upload that only lost its connection can resume when the file is chosen again.
 	if (signal?.aborted || !lost(problem)) forget(file, kind);
 	throw signal?.aborted ? signal.reason : problem;
 }

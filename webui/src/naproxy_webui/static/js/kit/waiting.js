@@ -1,4 +1,5 @@
-// Who may wait: three cards with what each brings in a year, for the guide and the settings.
+// The visitors who may wait: three cards with each choice's effect in a year, for the guide and
+// the settings.
 
 import { button, fill, get, h, notice, pause, post, put, refusal, t } from "./core.js";
 import { onPress } from "./form.js";
@@ -69,8 +70,8 @@ function from({ source, name, days, requests, of, old }) {
 }
 
 /**
- * Show the question, the cards and where the figures are from, and have these worked out. The
- * radio buttons are called `waiting`; `show` is called each time with what is known.
+ * Show the question, the cards and the source of the figures, and have the box compute these. The
+ * radio buttons are called `waiting`; `show` is called with each answer.
  * @param {HTMLElement} place @param {string} server @param {(said: Waiting) => void} show
  */
 export async function waiting(place, server, show = () => {}) {

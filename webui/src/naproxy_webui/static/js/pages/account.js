@@ -263,7 +263,7 @@ function shownOnce(title, words, what, select, text) {
 }
 
 /**
- * A dialog with a form: `send(values)`, then `done(answer)`; the form is empty when it opens.
+ * A dialog with a form, empty when it opens: it calls `send(values)`, then `done(answer)`.
  * @template T
  * @param {"token-dialog" | "user-dialog" | "user-password-dialog" | "second-dialog"
  *   | "second-code-dialog" | "second-recovery-dialog" | "second-off-dialog"} id

@@ -28,7 +28,7 @@ const DECISIONS = [
 ];
 /** @type {Record<string, typeof TIMELINE>} */
 const TABS = { timeline: TIMELINE, wakes: WAKES, decisions: DECISIONS };
-/** What of the address is about the time; what else a tab goes by. */
+/** The URL's parameters of the time, and those of each tab. */
 const OF_TIME = ["view", "day", "from", "to", "server"];
 /** @type {Record<string, string[]>} */
 const OF_TAB = { timeline: [], wakes: ["by", "text", "class", "cause", "outcome"], decisions: [] };
@@ -37,13 +37,13 @@ const VIEWS = ["day", "week", "month", "year"];
 const views = all("[data-view]");
 const tabs = all("[role=tab]");
 const server = at("server");
-/** What the address asks for. @type {Record<string, string>} */
+/** The URL's parameters. @type {Record<string, string>} */
 let asked = {};
 /** @type {Period | null} */
 let range = null;
-/** The day, week, ... within which `range` is a part that somebody chose. @type {Period | null} */
+/** The day, week, ... in which the user chose `range` as a part. @type {Period | null} */
 let whole = null;
-/** What was shown last: of the time, and of each tab. @type {Record<string, string>} */
+/** The parameters shown last: of the time, and of each tab. @type {Record<string, string>} */
 let shown = {};
 let turn = 0;
 
@@ -78,7 +78,7 @@ const goTime = (time, options) =>
 	);
 
 /**
- * Show a part of what is shown, in epoch seconds; the whole stays in the address.
+ * Zoom to a part of the range, in epoch seconds; the whole range stays in the URL.
  * @param {number} from_s @param {number} to_s
  */
 function zoom(from_s, to_s) {
@@ -123,7 +123,7 @@ async function show() {
 }
 
 /**
- * What is asked for, and of what it is a part; null if that was not read.
+ * The requested range, and the one it is a part of; null if reading it failed.
  * @returns {Promise<[Period, Period | null] | null>}
  */
 async function ranges() {
@@ -147,7 +147,7 @@ async function ranges() {
 }
 
 /**
- * The day, week, month or year that a range lies in, by the address or the shortest that has it.
+ * The day, week, month or year that contains a range: the one in the URL, else the shortest.
  * @param {Period} part @param {string | undefined} view @param {string | undefined} day
  */
 async function around(part, view, day) {
@@ -163,7 +163,7 @@ async function around(part, view, day) {
 }
 
 /**
- * Show what came of a part: if it was not read, what stands there is of another time.
+ * Show the result of reading a part: after a failure its old content belongs to another time.
  * @param {HTMLElement} place @param {Promise<unknown>} work @param {() => boolean} current
  */
 async function follow(place, work, current) {
@@ -172,7 +172,7 @@ async function follow(place, work, current) {
 		if (current()) well(place);
 	} catch (error) {
 		if (!current() && error instanceof ApiError) return;
-		// What failed is asked for again when it is shown again.
+		// Read a failed part again when it is shown again.
 		delete shown[tab()];
 		failed(place, error);
 		partOf(place).classList.add("not-read");
@@ -201,7 +201,7 @@ function failed(place, error) {
 	one(":scope > header", partOf(place)).after(words);
 }
 
-// What is shown, in words
+// The range in words
 
 /** @param {Period} range */
 function title({ view, from_s, to_s }) {
@@ -236,7 +236,7 @@ function tell(range) {
 	at("range-note").textContent = t("history.long_day", { hours: String(hours) });
 }
 
-/** Where the tabs and the downloads lead to: what is shown. @param {Period} range */
+/** Let the tabs and the downloads link to the shown range. @param {Period} range */
 function links({ from_s, to_s }) {
 	for (const each of tabs) each.setAttribute("href", query({ tab: each.id.slice(4) }));
 	const search = OF_TAB.wakes.filter((name) => name !== "by" && asked[name]);

@@ -1,5 +1,5 @@
-// The page Now: the servers' cards, asked for each second, and above them one sentence, what is
-// saved, and what is still to do.
+// The page Now: the servers' cards, updated each second, and above them one sentence, the savings,
+// and the remaining tasks.
 
 import {
 	all,
@@ -40,7 +40,7 @@ const STATES = ["trouble", "waking", "falling_asleep", "awake", "asleep", "unkno
 const told = JSON.parse(at("overview").textContent);
 let saved = told.saved;
 
-/** The sentence: what they do, what is saved, and at what price. @param {Now} now */
+/** The sentence: the servers' states, the savings, and their price. @param {Now} now */
 function showSentence({ servers, now_s }) {
 	if (!servers.length) return;
 	const parts = [doing(servers, now_s), ...(saved ? [amount(saved), ...promise(saved)] : [])];
@@ -89,7 +89,7 @@ function promise({ promises }) {
 	return [t("now.promise_broken", numbers)];
 }
 
-// What is saved
+// Savings
 
 /** @param {string} label @param {Sums["month"] | undefined} of @param {string} note */
 function figure(label, of, note, about = false) {
@@ -155,18 +155,18 @@ function showQuiet({ servers }) {
 	);
 }
 
-/** What the box proposes after two weeks; few boxes have anything, so it is loaded late. */
+/** The box's proposals after two weeks; few boxes have any, so the code is loaded late. */
 async function showProposals() {
 	const places = all("[data-proposal]");
 	if (!places.length) return;
 	const { proposal } = await import("../kit/waiting.js");
 	for (const place of places) {
-		// Another time will do: what is now has its own words for a box that is not reached.
+		// The next visit is soon enough; the page already says that the box is not reached.
 		proposal(place, place.dataset.proposal ?? "").catch(() => {});
 	}
 }
 
-// What is still to do
+// Remaining tasks
 
 /** @param {Todo[]} lines */
 function showTodo(lines) {
@@ -291,7 +291,7 @@ function nobody() {
 	if (!one(".empty", servers)) servers.replaceChildren(at("no-server").content.cloneNode(true));
 }
 
-/** What is shown is not live any more; it stays, with the time it is from. */
+/** The data is no longer live; it stays, with its time. */
 function old() {
 	stale.hidden = last_s === null;
 	if (last_s !== null) say(stale, t("now.gone", { time: clockS(last_s) }));
@@ -299,7 +299,7 @@ function old() {
 	for (const card of cards.values()) card.old();
 }
 
-/** One lost answer is no news: a phone changes its network. */
+/** Do not report a single lost answer: a phone may be changing its network. */
 function lost() {
 	failed += 1;
 	if (failed < PATIENCE) return;
@@ -307,7 +307,7 @@ function lost() {
 	old();
 }
 
-/** Seconds that are not there yet; a little more, as they are gathered some time after. */
+/** Ask for the missing seconds, and a few more, as they are collected with a delay. */
 const since = () => ({
 	since_s: Math.min(
 		...[...cards.values()].map((card) => card.since_s()),

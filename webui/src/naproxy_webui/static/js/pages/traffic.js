@@ -32,7 +32,7 @@ const PLACES = {
 };
 
 /**
- * What stands in a part's places is not of the time that is chosen.
+ * Hide a part's content while it belongs to another time than the chosen one.
  * @param {string} name @param {boolean} yes
  */
 function old(name, yes) {
@@ -40,7 +40,7 @@ function old(name, yes) {
 }
 
 /**
- * Ask for one part and show it, unless another range was chosen meanwhile.
+ * Load one part and show it, unless another range was chosen meanwhile.
  * @template {"days" | "week" | "gaps" | "agents" | "cache"} N
  * @param {N} name @param {Query} query @param {number} mine
  * @param {(said: Answer<"GET", `/api/traffic/${N}`>) => unknown} show

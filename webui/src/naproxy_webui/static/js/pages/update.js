@@ -1,4 +1,4 @@
-// The Update page: what runs, and an image on its way from the browser to a restart.
+// The Update page: the running image, and a new one from the upload to the restart.
 
 import { all, at, del, h, notice, one, poll, post, refusal, t } from "../kit/core.js";
 import { confirm, toast } from "../kit/dialog.js";
@@ -110,7 +110,7 @@ function steps(now) {
 	}
 }
 
-// What people do
+// Actions of users
 
 /** @type {AbortController | null} */
 let ending = null;
@@ -129,7 +129,7 @@ async function send(file) {
 			signal: mine.signal,
 			progress: bar.sent,
 		});
-		// An answer to what was asked before the check tells of the file before this one.
+		// An answer to a poll from before the check is about the previous file.
 		polling?.();
 		polling = undefined;
 		const update = await post("/api/update/check", { upload: there.id }, LONG).finally(() => {

@@ -53,7 +53,7 @@ export class Band {
 	meters = [];
 
 	/**
-	 * `area()` is the chart's area, whose left and right the strip has too.
+	 * `area()` is the chart's area; the strip has the same left and right edges.
 	 * @param {HTMLElement} place @param {() => { left: number, right: number } | undefined} area
 	 * @param {{ scale: (factor: number, around_s: number) => void, back: () => void }} does
 	 */
@@ -104,7 +104,7 @@ export class Band {
 		if (this.pieces.length) this.#choose(this.pieces.length - 1);
 	}
 
-	/** Draw another part of what it has. @param {Span} span */
+	/** Draw another part of its data. @param {Span} span */
 	move({ from_s, to_s }) {
 		Object.assign(this, { from_s, to_s });
 		this.draw();
@@ -120,7 +120,7 @@ export class Band {
 		const left = area ? area.left : 0,
 			width = Math.max(1, (area ? area.right : all) - left);
 		this.scale = width / (this.to_s - this.from_s);
-		// In parts of what is there: on paper it becomes narrower as the chart's picture does.
+		// In percent: on paper the strip becomes narrower like the chart's picture.
 		this.svg.style.marginInlineStart = `${(100 * left) / all}%`;
 		this.svg.style.width = `${(100 * width) / all}%`;
 		this.svg.setAttribute("preserveAspectRatio", "none");
@@ -312,7 +312,7 @@ function meanOf(meters, { t_s, end_s }) {
 	return found.length ? found.reduce((all, each) => all + each, 0) : null;
 }
 
-/** Why it was so, and who woke the server then. @param {Stretch} piece */
+/** The reason of a state, and the wake that led to it. @param {Stretch} piece */
 const why = ({ id, words, wake }) => [
 	id ? t("history.stretch_reason", { reason: words }) : t("history.stretch_unwatched"),
 	...(wake ? [t("history.stretch_wake", { cause: wakeLine(wake) })] : []),

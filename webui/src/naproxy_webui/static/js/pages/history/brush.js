@@ -27,7 +27,7 @@ export class Brush {
 	#begun = null;
 
 	/**
-	 * `area()` is the chart's; the brush has its left and right.
+	 * `area()` is the chart's area; the brush has the same left and right edges.
 	 * @param {() => { left: number, right: number } | undefined} area
 	 * @param {{ preview: (span: Span) => void, settle: (span: Span) => void }} does
 	 */

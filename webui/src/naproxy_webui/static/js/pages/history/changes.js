@@ -1,4 +1,4 @@
-// What was decided, and every change of state, each as a line that opens.
+// Decisions and changes of state, each as a line that opens.
 
 import { facts, h, icon, t } from "../../kit/core.js";
 import { list } from "./list.js";

@@ -1,4 +1,4 @@
-// Energy by day: bars of what it was used for, money, and how much of each day was measured.
+// Energy by day: bars by use, money, and how much of each day was measured.
 
 import { at, fill, get, h, stat, t } from "../../kit/core.js";
 import { anyChart } from "../../kit/bars.js";
@@ -21,7 +21,7 @@ const incomplete = (each) => each.covered < WHOLE;
 /** @param {EnergyDay} each */
 const noon_s = (each) => (each.start_s + each.end_s) / 2;
 /**
- * What a bar is of: shortly under it, and in full.
+ * The time of a bar: a short form under it, and the full form.
  * @type {Record<Energy["unit"], (each: EnergyDay) => string>}
  */
 const SHORT = {
@@ -109,7 +109,7 @@ function config({ days, unit }, series, zoom) {
 			datasets: series.map((each) => ({
 				label: each.name,
 				data: each.values.map((j) => (j === null ? null : j / J_PER_KWH)),
-				// What was not measured from beginning to end is paler, with an edge.
+				// Bars that were not measured from beginning to end are paler, with an edge.
 				backgroundColor: ({ dataIndex }) => {
 					const pale = dataIndex !== undefined && incomplete(days[dataIndex]) ? 0.35 : 1;
 					return each.hatched

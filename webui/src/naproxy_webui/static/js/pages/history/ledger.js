@@ -26,7 +26,7 @@ form.addEventListener("submit", (event) => {
 	told?.go({ ...values(form) });
 });
 form.addEventListener("reset", (event) => {
-	// What it was in the beginning may be a search, too.
+	// The browser's reset would restore the initial values, which may be a search, too.
 	event.preventDefault();
 	told?.go(Object.fromEntries(FIELDS.map((name) => [name, ""])));
 });
@@ -63,7 +63,7 @@ export async function showLedger(place, options) {
 	});
 }
 
-/** How it ended, as a mark with its words for who does not see it. @param {Wake} wake */
+/** The outcome, as a mark with words for screen readers. @param {Wake} wake */
 function outcome(wake) {
 	const [kind, picture] = OUTCOMES[wake.outcome] ?? ["info", "info"];
 	const words = named("history.outcome_", wake.outcome);

@@ -9,9 +9,8 @@ import { nothing } from "./words.js";
 const ROWS = 20;
 
 /**
- * Fill `place` from `path`: `row(each)` makes what a line shows, and what it shows when it is
- * open; `none` says that there is nothing. `current()` tells whether what was asked for is still
- * wanted.
+ * Fill `place` from `path`: `row(each)` makes the content of a line, closed and open; `none` is the
+ * text for an empty list. `current()` tells whether the answer is still wanted.
  * @template Row
  * @param {Element} place @param {Listed<Row>} options
  */

@@ -1,4 +1,4 @@
-// Power as lines with least and most; below, on the same axis, the states; and the way in and out.
+// Power as lines with minimum and maximum. Below, on the same axis: the states, and zooming.
 
 import { at, get, h, one, t } from "../../kit/core.js";
 import { watts } from "../../kit/format.js";
@@ -14,7 +14,7 @@ let plot = null;
 let band = null;
 /** @type {Brush | null} */
 let brush = null;
-/** What is shown, and in the middle of a gesture what it shows. @type {Told | null} */
+/** The range that was loaded; a gesture only moves `axis`. @type {Told | null} */
 let told = null;
 /** @type {Span | null} */
 let axis = null;
@@ -84,7 +84,7 @@ export async function showPower(figure, now) {
 	buttons();
 }
 
-/** The strip and the brush, with what they do. @returns {[Band, Brush]} */
+/** The strip and the brush, with their actions. @returns {[Band, Brush]} */
 function parts() {
 	const area = () => plot?.chart?.chartArea;
 	return [
@@ -94,7 +94,7 @@ function parts() {
 }
 
 /**
- * Put them under the picture's own axis; what explains them under the picture's legend.
+ * Put them under the picture's own axis, and their words under the picture's legend.
  * @param {HTMLElement} figure @param {Band} band @param {Brush} brush
  */
 function place(figure, band, brush) {

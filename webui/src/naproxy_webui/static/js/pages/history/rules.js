@@ -1,4 +1,4 @@
-// Rules: making one with a look at what it would have done, undoing it, the list of all.
+// Rules: adding one with a preview of its effect, undoing it, the list of all.
 
 import {
 	at,
@@ -38,12 +38,12 @@ const says = (rule) =>
 /** @type {Rules} */
 let shown = { rules: [], did: [], most: 0 };
 
-/** Read anew what the rules are, and show it. @param {HTMLElement} [where] */
+/** Read the rules again, and show them. @param {HTMLElement} [where] */
 export async function showRules(where = place) {
 	draw(where, await get("/api/history/rules"));
 }
 
-/** What a wake's line says of the rule that would decide now. @param {number} number */
+/** The text in a wake's line about the rule that would decide now. @param {number} number */
 export function ruledBy(number) {
 	const words = h("p", t("history.ruled"));
 	const tell = () => {
@@ -54,13 +54,13 @@ export function ruledBy(number) {
 	return words;
 }
 
-/** The button of a line that makes a rule of it. @param {string} what @param {() => void} press */
+/** A line's button that adds a rule against it. @param {string} what @param {() => void} press */
 export const stopButton = (what, press) =>
 	button(".nowrap", t("history.stop_it"), press, {
 		"aria-label": `${t("history.stop_it")}: ${what}`,
 	});
 
-/** What a rule did so far, as far as it was counted. @param {Rules["did"][number]} did */
+/** The counted effect of a rule so far. @param {Rules["did"][number]} did */
 function doneWords(did) {
 	if (!did) return null;
 	const since = date(did.since_s);
@@ -155,7 +155,7 @@ export async function ruleDialog({ server, kind, suggestions = {}, from = null }
 }
 
 /**
- * What a rule from one wake could be about: the box knows what is distinctive.
+ * The possible rules against one wake: the box knows its distinctive parts.
  * @param {Wake} wake @returns {Promise<Suggestions>}
  */
 async function suggested(wake) {
@@ -204,7 +204,7 @@ function makeForm(kinds, chosen, found) {
 }
 
 /**
- * Look again at what the rule would do, a moment after each change.
+ * Update the preview of the rule's effect, a moment after each change.
  * @param {RuleForm} form @param {string} server
  */
 function watch(form, server) {

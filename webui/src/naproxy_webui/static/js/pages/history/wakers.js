@@ -1,4 +1,4 @@
-// Who wakes the server most, by page, address, program, kind or hour; and one that stands out.
+// The most frequent wakers by page, address, program, kind or hour; and one that stands out.
 
 import { all, at, fill, get, h, icon, facts, t } from "../../kit/core.js";
 import { barChart } from "../../kit/bars.js";
@@ -106,7 +106,7 @@ const OTHERS = {
 };
 
 /**
- * What a group's wakes were by: the other two of page, address and program.
+ * Examples of a group's wakes by the other two of page, address and program.
  * @param {Group} group
  */
 function others(group) {
@@ -184,7 +184,7 @@ function stopGroup(group, server) {
 }
 
 /**
- * One that wakes again and again and is no person; who comes by a clock before others.
+ * One that wakes the server repeatedly and is not a person; periodic ones come first.
  * @param {Wakers} said @param {string} server
  */
 function noisy(said, server) {

@@ -1,4 +1,4 @@
-// What several parts of the page say alike.
+// Texts that several parts of the page share.
 
 import { fill, h, has, icon, refusal, stateParts, t } from "../../kit/core.js";
 import { clock, clockS, date, day, money } from "../../kit/format.js";
@@ -52,7 +52,7 @@ export function named(prefix, value) {
 export const price = (amount) =>
 	amount && amount >= 0.0005 ? money(amount, amount < 0.095 ? 3 : 2) : null;
 
-/** What was asked for; null where no request was. @param {Wake} wake */
+/** The request; null for a wake without one. @param {Wake} wake */
 export const request = (wake) =>
 	wake.class ? `${wake.method} ${wake.host}${wake.path}`.trim() : null;
 
@@ -81,7 +81,7 @@ const SYSTEMS = [
 ];
 
 /**
- * What a program calls itself, in short if it is one of the usual browsers and nothing else.
+ * A program's User-Agent, in short if it is exactly that of one of the usual browsers.
  * @param {string | undefined} agent
  */
 export function agentWords(agent) {
@@ -101,13 +101,13 @@ export function agentWords(agent) {
 	});
 }
 
-/** Who asked: address and what they call themselves. @param {Wake} wake */
+/** The client: its address and its User-Agent. @param {Wake} wake */
 const whoAsked = (wake) =>
 	wake.class
 		? t("history.by_whom", { who: wake.who, agent: agentWords(wake.agent) })
 		: cause(wake);
 
-/** One line on a wake: the request and who sent it, or why without one. @param {Wake} wake */
+/** One line on a wake: the request and its client, or else the reason. @param {Wake} wake */
 export const wakeLine = (wake) =>
 	wake.class ? `${request(wake)} · ${whoAsked(wake)}` : wake.words || cause(wake);
 
@@ -115,7 +115,7 @@ export const wakeLine = (wake) =>
 export const nothing = (words, name = "history") => h("div.empty", icon(name), h("p", words));
 
 /**
- * Say in the place of a part that it could not be read.
+ * Show in a part's place that it could not be read.
  * @param {Element} place @param {unknown} error
  */
 export const unread = (place, error) =>

@@ -36,12 +36,13 @@ export class Gestures {
 	#begun = null;
 	#chosen = h("div.zoom-window", { hidden: true });
 	#timer = 0;
-	/** Was the last press a drag? Then the click that follows is none. */
+	/** Was the last press a drag? Then the click that follows is ignored. */
 	dragged = false;
 
 	/**
-	 * `axis()` has the span that is shown, and where in the element's own pixels it lies;
-	 * `preview` shows another one at once, `settle` asks for its figures, and null is how it was.
+	 * `axis()` has the shown span, and its place in the element's own pixels. `preview` shows
+	 * another span at once, and `settle` loads its figures. `settle(null)` returns to the loaded
+	 * span.
 	 * @param {HTMLElement} element
 	 * @param {{ axis: () => Axis | null, preview: (span: Span) => void,
 	 *   settle: (span: Span | null) => void }} does
@@ -56,7 +57,7 @@ export class Gestures {
 		element.addEventListener("pointermove", (event) => this.#move(event));
 		element.addEventListener("pointerup", (event) => this.#up(event));
 		element.addEventListener("pointercancel", () => this.#cancel());
-		// What is dragged is not clicked too.
+		// A drag is not a click.
 		const stop = (/** @type {Event} */ event) => this.dragged && event.stopPropagation();
 		element.addEventListener("click", stop, { capture: true });
 		addEventListener("keydown", (event) => event.key === "Escape" && this.#cancel());

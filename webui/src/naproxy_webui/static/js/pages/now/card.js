@@ -15,8 +15,8 @@ function readOpen(name) {
 const keepOpen = (name, open) => sessionStorage.setItem(`now-open-${name}`, open ? "1" : "0");
 
 /**
- * How far it is, in words, how long it will take, and the share that is done; null: nothing
- * is under way.
+ * The progress in words, the remaining time, and the share that is done; null if nothing is
+ * under way.
  * @param {Server} server @param {number} now_s
  * @returns {{ what: string, left?: string, done?: number } | null}
  */
@@ -141,7 +141,7 @@ export class Card {
 		for (const each of [this.wake, this.keep, this.release]) each.disabled = true;
 	}
 
-	/** What is drawn only where one sees it. */
+	/** Draw the figures only while they are visible. */
 	#toggled() {
 		keepOpen(this.name, this.fold.open);
 		if (this.#server) this.figures.show(this.#server, this.#now_s, this.fold.open);
@@ -188,7 +188,7 @@ export class Card {
 		this.keep.disabled = this.release.disabled = false;
 	}
 
-	/** What the closed row says: what it draws, and what is wrong. @param {Server} server */
+	/** The content of the closed row: the power, and any problems. @param {Server} server */
 	#showRow(server) {
 		const { power } = server;
 		const about = power?.estimated && power.power_w !== null ? "≈\u2009" : "";
@@ -210,7 +210,7 @@ export class Card {
 		else this.bar.value = done;
 	}
 
-	// What the buttons do
+	// Actions of the buttons
 
 	/** @param {string} path @param {unknown} body @param {string} words */
 	async #change(path, body, words) {
@@ -234,9 +234,9 @@ export class Card {
 	}
 
 	/**
-	 * After a question: somebody has looked at the server that did not wake (`arm`), visitors
-	 * come through the box (`live`), the box lives with a server that sleeps by itself (`leave`).
-	 * At once: take the address and the card where it was found (`adopt`).
+	 * After a question: a person has checked the server that did not wake (`arm`), visitors come
+	 * through the box (`live`), or the server may keep sleeping by itself (`leave`).
+	 * At once: use the address and network card at which the server was found (`adopt`).
 	 * @param {"adopt" | "arm" | "live" | "leave"} action
 	 */
 	async #agree(action) {

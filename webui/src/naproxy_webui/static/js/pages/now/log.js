@@ -1,4 +1,4 @@
-// The live log of Now: what happens, newest on top, with a filter. Asked for only while it is open.
+// The live log of Now: events, newest on top, with a filter. It is updated only while it is open.
 
 import {
 	ApiError,
@@ -115,7 +115,7 @@ function add(row) {
 	put(row.key, kind === "wake" ? "state" : kind, t_s, server, picture, ...wordsOf(row));
 }
 
-/** What a row says: in bold, and the rest. @param {LogRow} row @returns {[string, string]} */
+/** A row's text: the bold part, and the rest. @param {LogRow} row @returns {[string, string]} */
 function wordsOf(row) {
 	switch (row.kind) {
 		case "state":
@@ -132,7 +132,7 @@ function wordsOf(row) {
 	}
 }
 
-/** Requests since the last look, by who asked and what became of them. @param {LogCount} each */
+/** Requests since the last look, by class and outcome. @param {LogCount} each */
 function count({ server, class: klass, end, count: now }, now_s = 0) {
 	const key = `${server} ${klass} ${end}`;
 	const before = counts.get(key);

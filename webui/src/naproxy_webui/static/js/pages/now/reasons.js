@@ -1,4 +1,4 @@
-// Why a server does what it does, what is wrong with it, and what woke it: the words of its card.
+// The words of a server's card: the reason of its state, its problems, and its last wake.
 
 import { button, facts, h, icon, notice, redraw, redrawList, t } from "../../kit/core.js";
 import { duration, money, when } from "../../kit/format.js";
@@ -17,7 +17,7 @@ const servesWords = ({ serves }) =>
 /** @param {readonly (string | null | undefined)[]} words */
 const known = (words) => words.filter((each) => typeof each === "string");
 
-/** What is wrong with a server, in words. @param {Server} server */
+/** The problems of a server, in words. @param {Server} server */
 export function wrongOf(server) {
 	const { alert, past, power, calendar } = server;
 	const meter = power?.problem
@@ -44,7 +44,7 @@ function engineWords({ engines }, now_s) {
 }
 
 /**
- * What others plan for a server, and why that is not known.
+ * Events in a server's calendar, and the reason if they are unknown.
  * @param {Server} server @param {number} now_s
  */
 function agenda({ calendar }, now_s) {
@@ -55,7 +55,7 @@ function agenda({ calendar }, now_s) {
 	return calendar.problem ? [calendar.problem, ...events] : events;
 }
 
-/** What strangers have cost today. @param {Server} server */
+/** Today's cost of strangers. @param {Server} server */
 const strangersWords = ({ strangers }) =>
 	strangers
 		? t("now.strangers_cost", { cost: money(strangers.cost), most: money(strangers.most) })
@@ -81,7 +81,7 @@ function reasonsOf(server, now_s) {
 }
 
 /**
- * What a person may do about it.
+ * The actions that a person may take.
  * @param {Server} server @returns {("adopt" | "leave" | "arm" | "live" | "proof")[]}
  */
 function offersOf({ moved, sleeps_itself, armed, commissioning, tripped, waits, state }) {

@@ -12,7 +12,7 @@ const RULES = [...at("if-policy").options].map((each) => each.value);
 /** @type {Savings | null} */
 let told = null;
 
-/** Fill the form in with what is, once for each range. @param {Savings} shown */
+/** Fill in the form with the actual values, once for each range. @param {Savings} shown */
 export function showIf(shown) {
 	told = shown;
 	at("if-found").replaceChildren();
@@ -68,7 +68,7 @@ onSubmit(
 			mine.current,
 		);
 		if (!after?.found?.rows) return null;
-		// What is, from the same requests; most often it was worked out before.
+		// The actual case, from the same requests; it usually has been computed before.
 		/** @type {Hindsight | null} */
 		let now = await state(mine.scope);
 		if (!now.found?.rows) now = await workOut(mine.scope, at("if-state"), mine.current);

@@ -1,4 +1,4 @@
-// What could have been saved: bounds, rules, and the curves of the thesis.
+// The possible savings: bounds, rules, and the curves of the thesis.
 
 import { at, button, fill, h, icon, refusal, t } from "../../kit/core.js";
 import {
@@ -108,14 +108,14 @@ function reached(found) {
 		: "";
 }
 
-/** What it would have cost, beside what it did. @param {Findings} found */
+/** The possible costs beside the actual ones. @param {Findings} found */
 function showCosts({ costs, actual, question }) {
-	// An answer that an older release has kept has none.
+	// Answers kept by an older release have none.
 	if (!costs || !actual?.used || !actual.sums.always_j) {
 		fill(at("compared"));
 		return;
 	}
-	// Time of which nothing is known is as the rest.
+	// Unknown time counts like the rest.
 	const scale = costs.always.energy_j / actual.sums.always_j;
 	/** @param {Loose} server @param {boolean} box */
 	const amounts = (server, box, times = 1) =>

@@ -1,4 +1,4 @@
-// What was saved: the figures at the top, the bars, and how sure all that is.
+// The savings: the figures at the top, the bars, and their certainty.
 
 import { at, fill, h, stat, t } from "../../kit/core.js";
 import {

@@ -6,12 +6,12 @@ import { refused } from "../../kit/dialog.js";
 
 const EVERY_MS = 700;
 
-/** What is known of a question now. @param {Query} question @returns {Promise<Hindsight>} */
+/** The current state of a question. @param {Query} question @returns {Promise<Hindsight>} */
 export const state = (question) => get("/api/savings/hindsight", question);
 
 /**
- * Have it worked out, showing in `place` how far it is; resolves to the last state, or null if
- * `current()` has become false. ApiError if it is refused.
+ * Have the box compute it, and show the progress in `place`. Resolves to the last state, or null if
+ * `current()` has become false; ApiError if it is refused.
  * @param {Query} question @param {HTMLElement} place @param {() => boolean} current
  * @returns {Promise<Hindsight | null>}
  */

@@ -25,7 +25,7 @@ import { again } from "./forms.js";
 const PART_BYTES = 1 << 19;
 const LONG = { timeout_ms: 120_000 };
 
-/** The cache: all of it, one server's, or what has an address or a tag. */
+/** Empty the cache: all of it, one server's part, or the pages with an address or a tag. */
 export function emptyCache() {
 	const form = /** @type {HTMLFormElement | null} */ (one("form[data-empty-cache]"));
 	if (!form) return;
@@ -68,7 +68,7 @@ export function emptyCache() {
 
 export function logs() {
 	const card = one("[data-logs]");
-	// Who may look only may not see who visited, and the log says that.
+	// Viewers must not see the visitors, and the log contains these.
 	if (!card || document.body.dataset.mayChange === "no") return;
 	const form = one("form[data-log-form]", card),
 		count = one("[data-log-count]", card),
@@ -76,7 +76,7 @@ export function logs() {
 	let latest = 0;
 	const look = async () => {
 		latest += 1;
-		const mine = latest; // what was asked for before is shown no more
+		const mine = latest; // answers to earlier requests are ignored
 		const { source, contains } = Object.fromEntries(new FormData(form));
 		const query = { source, contains: contains || null, limit: 500 };
 		const said = await get("/api/box/logs", query, LONG).catch(refusal);
@@ -116,7 +116,7 @@ export function makers() {
 }
 
 /**
- * What a form asks for: a backup without a password only if somebody says so.
+ * The request of a form: a backup has no password only if the user chooses that.
  * @param {HTMLFormElement} form
  */
 function asked(form) {
@@ -255,7 +255,7 @@ function show(place, said) {
 	});
 }
 
-/** Wait until the controller answers again: it begins anew half a second after this; ApiError. */
+/** Wait until the controller answers again; it restarts half a second after this. ApiError. */
 async function backAgain() {
 	const end = Date.now() + 60_000;
 	await pause(1500);

@@ -34,8 +34,8 @@ function renewable(row, button, certificate) {
 			again(t("settings.https.kept"));
 	};
 	onPress(button, () => renew(true));
-	// It goes on if the page is left: who comes back sees it. Not busy before that is known:
-	// a press would be ignored.
+	// The renewal continues if the user leaves the page, and shows when they return. Until its
+	// state is known the button is not busy, because a busy button would ignore a click.
 	const look = async () => {
 		if (await isRenewing(certificate)) await press(button, () => renew(false));
 	};

@@ -1,4 +1,4 @@
-// Forms over the settings: what changed is counted, saved together, refused beside its field.
+// Forms of settings: changes are counted, saved together, and rejected beside their fields.
 
 import { all, ApiError, one, put, t } from "../../kit/core.js";
 import { confirm, toast } from "../../kit/dialog.js";
@@ -19,14 +19,14 @@ const SAVED = "naproxy-settings-saved";
 /** @type {{ form: HTMLFormElement, adds: boolean, leaving: boolean, dirty: boolean }[]} */
 const forms = [];
 
-/** Say what was saved before the page was loaded anew. */
+/** Show the message from before the page was reloaded. */
 export function sayWhatWasSaved() {
 	const words = sessionStorage.getItem(SAVED);
 	sessionStorage.removeItem(SAVED);
 	if (words) toast(words);
 }
 
-/** Load a page anew and say something there. @param {string} words @param {string} place */
+/** Reload a page and show a message there. @param {string} words @param {string} place */
 export function again(words, place = location.href) {
 	for (const form of forms) form.leaving = true;
 	sessionStorage.setItem(SAVED, words);
@@ -35,7 +35,7 @@ export function again(words, place = location.href) {
 }
 
 /**
- * Show a refusal beside its fields; what was changed meanwhile by others can be looked at.
+ * Show a refusal beside its fields; if others changed the settings meanwhile, offer to reload.
  * @param {HTMLFormElement} form @param {unknown} error
  */
 export function refuse(form, error) {
@@ -118,7 +118,7 @@ export function settingsForm(form) {
 	for (const kind of ["input", "change", "naproxy:pending"]) form.addEventListener(kind, look);
 	one("[data-discard]", bar).addEventListener("click", () => again(t("settings.discarded")));
 	const save = async () => {
-		// Whoever has typed hours and forgot to add them means them.
+		// Add hours that were typed but not added: the user meant them.
 		for (const each of all("[data-pending]", form))
 			each.dispatchEvent(new Event("naproxy:add"));
 		if (one("[data-pending]", form)) return;
@@ -160,7 +160,7 @@ export function sayWhenSet() {
 		each.textContent = t("settings.held_since", { date: date(Number(each.dataset.since)) });
 }
 
-/** Who may look only sees what holds, and cannot press what would be refused. */
+/** Viewers see the current settings, and cannot press buttons that would be refused. */
 export function lockForViewers() {
 	if (document.body.dataset.mayChange !== "no") return;
 	const page = one(".settings-page");
@@ -225,7 +225,7 @@ export function removeButtons() {
 	}
 }
 
-/** Who leaves with something unsaved is asked by the browser. */
+/** Let the browser ask before the user leaves with unsaved changes. */
 export function warnOfUnsaved() {
 	window.addEventListener("beforeunload", (event) => {
 		if (forms.some((each) => each.dirty && !each.leaving)) event.preventDefault();
@@ -233,7 +233,7 @@ export function warnOfUnsaved() {
 }
 
 /**
- * A field that is not of the settings: the search over all of them.
+ * The search field over all settings; it is not a setting itself.
  * @param {HTMLInputElement} input
  */
 export function findField(input) {

@@ -1,4 +1,4 @@
-// HTTPS: who serves it, and the certificates.
+// HTTPS: the machine that serves it, and the certificates.
 
 import { all, one, pause, post, t } from "../../kit/core.js";
 import { check, use, ways } from "../../kit/certificate.js";
@@ -34,7 +34,7 @@ for (const each of [form, issue]) {
 		each.dataset.only = event.submitter?.matches("[data-check]") ? "check" : "";
 	});
 }
-// What cannot be asked now is seen when the page is opened next.
+// If this fails, the state is shown when the page is opened next.
 live().catch(() => {});
 onSend(
 	issue,
@@ -57,7 +57,7 @@ onSend(
 	(error) => showErrors(form, error),
 );
 
-/** A change is in force, and judged, a moment after it was saved: what it led to is shown then. */
+/** A change is in force, and judged, a moment after it was saved: show its effect then. */
 async function live() {
 	for (let n = 0; n < LIVE_TIMES; n += 1) {
 		await pause(LIVE_MS);
@@ -71,7 +71,7 @@ async function live() {
 	}
 }
 
-/** What only the box's own HTTPS has, is off without it. @param {HTMLElement} card */
+/** Turn off options that require the box to serve HTTPS. @param {HTMLElement} card */
 function servedBy(card) {
 	const more = one("[data-with-box]", card);
 	const mode = one("fieldset[data-key=mode]", card);

@@ -1,4 +1,4 @@
-// Notifications: what was told, and a test of the ways to tell.
+// Notifications: those already sent, and a test of the channels.
 
 import { all, at, get, h, one, post, t } from "../../kit/core.js";
 import { when } from "../../kit/format.js";

@@ -1,12 +1,12 @@
-// Days, from, to: what can be added to the hours of a week, or to those of a price.
+// Days, from, to: fields to add hours to a week, or to a price.
 
 import { h, t } from "../../kit/core.js";
 import { weekday } from "../../kit/format.js";
 import { DAYS } from "./hours.js";
 
 /**
- * Fields that are no settings themselves, such as hours to be added: what is typed there is pending
- * until it is added. Saving the form adds it first.
+ * Fields that are not settings themselves, such as hours to add: their values are pending until
+ * they are added. Saving the form adds them first.
  * @param {HTMLElement} place @param {() => boolean} add whether it could be added
  */
 export function pending(place, add) {
@@ -27,9 +27,9 @@ export function pending(place, add) {
 }
 
 /**
- * The fields, as `parts` of a page; `more` stands beside them. `days()` are those that are ticked.
- * @param {string} id @param {{ ticked: number, from: string, to: string }} first what they have
- * in the beginning: so many days from Monday on
+ * The fields, as `parts` of a page; `more` is put beside them. `days()` are the ticked days.
+ * @param {string} id @param {{ ticked: number, from: string, to: string }} first initial values:
+ * the first so many days from Monday on are ticked
  * @param {...HTMLElement} more
  */
 export function times(id, { ticked, from, to }, ...more) {

@@ -1,4 +1,4 @@
-// What the fields say, as values of the configuration, and what is different from what holds.
+// The fields' contents as configuration values, and their difference from the current ones.
 
 import { all, one } from "../../kit/core.js";
 import { decimal, measured } from "../../kit/form.js";
@@ -61,7 +61,7 @@ export const shortName = (text) =>
 
 /**
  * A day, or the first and the last, as people write them: 24.12.2026 - 1.1.2027, 24/12/2026,
- * 24 Dec 2026. What is none stays, for the box to refuse.
+ * 24 Dec 2026. Any other text stays, and the box rejects it.
  * @param {string} line
  */
 export function dates(line) {
@@ -146,7 +146,7 @@ const ownFields = (form, where) =>
 	);
 
 /**
- * A whole section: what must be given, and what is not as it is by itself.
+ * A whole section: its required values, and those that differ from their default.
  * @param {HTMLFormElement} form @param {string} where
  */
 export function wholeSection(form, where) {

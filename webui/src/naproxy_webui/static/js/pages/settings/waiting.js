@@ -1,4 +1,5 @@
-// Who may wait, in the settings: a card fills in both halves of the promise, to be saved as others.
+// The visitors who may wait, in the settings: a card fills in both fields of the promise, which are
+// saved like the others.
 
 import { all, one } from "../../kit/core.js";
 import { waiting } from "../../kit/waiting.js";

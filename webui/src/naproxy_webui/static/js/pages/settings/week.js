@@ -183,7 +183,7 @@ function keyboard(grid, cells, paint) {
 }
 
 /**
- * What people's habits propose: shown in words, and put in if somebody wants it.
+ * The hours proposed from people's habits: shown in words, and filled in on request.
  * @param {HTMLElement} place @param {Field} text
  */
 function proposal(place, text) {

@@ -1,4 +1,4 @@
-// What a setting means, in words, as soon as it is changed.
+// The meaning of a setting in words, updated with each change.
 
 import { co2, duration, money, number, watts } from "../../kit/format.js";
 import { all, h, icon, one, t } from "../../kit/core.js";
@@ -88,7 +88,7 @@ function hours(name) {
  */
 function perYear(where, key, show) {
 	return ({ watts: drawn, mean, recorded }) => {
-		// Of what changes by the hour the box says the mean of a year.
+		// For a value that changes by the hour, the box sends the mean of a year.
 		const said = mean ? Number(mean) : number_at(where);
 		const each = said || Number(recorded ?? 0);
 		if (!each) return t(`settings.says.no_${key}`);
@@ -152,7 +152,7 @@ const SAYS = {
 	co2: perYear("office.co2_g_per_kwh", "co2", co2),
 };
 
-/** What has a meaning with some modes of the cache only is shown with these. */
+/** Show settings that apply to some modes of the cache only with these modes. */
 export function modes() {
 	const mode = /** @type {Field | null} */ (one("[data-mode]"));
 	if (!mode) return;

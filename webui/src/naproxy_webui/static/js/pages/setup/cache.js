@@ -1,4 +1,5 @@
-// /setup/cache: what the box may answer while the server sleeps, after a look at the website.
+// /setup/cache: the pages that the box may answer while the server sleeps, after a look at the
+// website.
 
 import { all, ApiError, at, fill, h, notice, one, post, t } from "../../kit/core.js";
 import { onPress, onSubmit, sentence } from "../../kit/form.js";

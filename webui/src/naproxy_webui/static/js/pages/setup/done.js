@@ -1,4 +1,4 @@
-// /setup/done: what is set up, and what is left for a person to do.
+// /setup/done: the finished setup, and the tasks left for a person.
 
 import { at, fill, get, h, icon, put, say, t } from "../../kit/core.js";
 import { refused } from "../../kit/dialog.js";

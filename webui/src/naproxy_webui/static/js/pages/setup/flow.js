@@ -1,10 +1,10 @@
-// What the steps share: where to go next, and which server is meant.
+// Shared by the steps: the next step, and the server they are about.
 
 import { all, at, put } from "../../kit/core.js";
 
 export const page = at("setup");
 export const again = "again" in page.dataset;
-/** The server that is meant; null before there is one. */
+/** The server that the steps are about; null before there is one. */
 export const server = page.dataset.server || null;
 
 /** Go to a step, and let the box remember it. @param {string} step */

@@ -1,4 +1,4 @@
-// /setup/https: who answers visitors that come by HTTPS.
+// /setup/https: the machine that answers visitors over HTTPS.
 
 import { all, ApiError, at, fill, h, notice, one, post, t } from "../../kit/core.js";
 import { use, ways } from "../../kit/certificate.js";

@@ -1,4 +1,4 @@
-// /setup/meter: a meter that was found, or watts to reckon with until there is one.
+// /setup/meter: a meter that was found, or estimated watts until there is one.
 
 import { ApiError, at, fill, get, h, notice, post, refusal, t } from "../../kit/core.js";
 import { refused } from "../../kit/dialog.js";

@@ -1,4 +1,4 @@
-// /setup/names: what the websites are called.
+// /setup/names: the names of the websites.
 
 import { at, post } from "../../kit/core.js";
 import { onSubmit } from "../../kit/form.js";

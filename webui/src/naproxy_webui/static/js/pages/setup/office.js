@@ -1,4 +1,4 @@
-// /setup/office: language, name, time zone, prices. What the browser knows is offered, not decided.
+// /setup/office: language, name, time zone, prices. The browser's values are only suggestions.
 
 import { all, at, post } from "../../kit/core.js";
 import { field, onSubmit } from "../../kit/form.js";

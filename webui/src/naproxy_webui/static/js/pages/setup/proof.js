@@ -25,9 +25,9 @@ import { stageBar, whole } from "../../kit/stages.js";
 import { about, again, onward } from "./flow.js";
 
 const EVERY_S = 0.5;
-/** One lost answer is no news. */
+/** Lost answers before it is reported. */
 const PATIENCE = 2;
-/** What the phases are called by the box -> by us. */
+/** The names of the phases: the box's -> ours. */
 /** @type {Record<string, string>} */
 const PHASES = {
 	preparing: "preparing",
@@ -77,7 +77,7 @@ function estimate() {
 	fill(at("direct"), waits && known ? toDirect(wanted) : null);
 }
 
-/** What direct visitors will see. @param {{ cycles: number, pause_s: number }} plan */
+/** The effect on direct visitors. @param {{ cycles: number, pause_s: number }} plan */
 function toDirect({ cycles, pause_s }) {
 	const asleep = Array.from({ length: cycles }, (_, i) => WHILES[i % WHILES.length][1] * pause_s);
 	const words = t("setup.proof.direct", {
@@ -88,7 +88,7 @@ function toDirect({ cycles, pause_s }) {
 	return notice("warn", h("p", words), h("p", toLive(t("setup.proof.direct_do"))));
 }
 
-/** The way to the step of the visitors. @param {string} words */
+/** A link to the step of the visitors. @param {string} words */
 function toLive(words) {
 	const href = again ? `/setup/again/live?${new URLSearchParams(about())}` : "/setup/live";
 	return h("a", { href }, words);
@@ -196,7 +196,7 @@ function powers({ power: { measured, in_force, given }, report }) {
 	);
 }
 
-/** Show what is reckoned with now: refused or not, it may be another than was shown. */
+/** Show the powers in use now: after a refusal, too, they may differ from those shown. */
 async function showPowers() {
 	at("power").replaceWith(powers(await get("/api/setup/proof", about())) ?? "");
 	one("#power :is(button, #used)")?.focus();
@@ -231,7 +231,7 @@ function proved(said) {
 	);
 }
 
-/** Where the seconds of a wake go, before and now, and what can be gained. @param {Proof} said */
+/** The stages of a wake, before and now, and advice to shorten it. @param {Proof} said */
 function anatomy({ wake }) {
 	const { stages, before, last, advice } = wake;
 	const last_stages = last?.stages ?? [];

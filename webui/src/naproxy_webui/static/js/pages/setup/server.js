@@ -16,7 +16,7 @@ function choose(host, port) {
 	at("forward").disabled = !chosen?.mac;
 }
 
-// What a machine says of itself. All of it comes from strangers: text, never HTML.
+// A machine's description of itself. It is untrusted: insert it as text, never as HTML.
 
 /** @param {Loose} host */
 function hints({ http, https }) {
@@ -147,7 +147,7 @@ onSubmit(
 			return { result, port: port ?? 80 };
 		} catch (error) {
 			fill(at("looked"));
-			// The words are about what was typed.
+			// The message is about the typed address.
 			if (error instanceof ApiError && "code" in error && error.code)
 				error.problems = [{ where: "address", error: error.message }];
 			throw error;
@@ -168,7 +168,7 @@ onPress(at("forward"), async () => {
 	await onward();
 });
 
-// What was found stays for as long as the box is on; only a first look begins by itself.
+// The results stay as long as the box is on; only the first scan starts by itself.
 get("/api/setup/scan")
 	.then((status) => {
 		if (status.state === "done") show(status);

@@ -1,4 +1,4 @@
-// /setup/sleep: how the server is put to sleep; letting the box in; the check.
+// /setup/sleep: the way of putting the server to sleep, the box's access to it, and the check.
 
 import {
 	all,
@@ -307,7 +307,7 @@ onPress(at("check"), async () => {
 	await check(about());
 });
 
-// The server itself: what a script printed there
+// The server itself: the output of a script there
 
 at("inside").addEventListener("toggle", async () => {
 	if (!at("inside").open || one("code", at("facts-script"))) return;

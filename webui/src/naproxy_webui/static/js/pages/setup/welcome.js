@@ -1,4 +1,4 @@
-// /setup/welcome: what is going to happen.
+// /setup/welcome: an overview of the steps.
 
 import { at } from "../../kit/core.js";
 import { onPress } from "../../kit/form.js";

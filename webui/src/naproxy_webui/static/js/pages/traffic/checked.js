@@ -1,4 +1,4 @@
-// Which pages the box answered with while a server slept, and what its checks of them found.
+// The pages that the box answered with while a server slept, and the results of its checks.
 
 import { fill, h, t } from "../../kit/core.js";
 import { date, number } from "../../kit/format.js";

@@ -1,4 +1,4 @@
-// What became of requests, day by day, and how many the box answered from its memory.
+// The outcomes of requests, day by day, and how many the box answered from its cache.
 
 import { barChart } from "../../kit/bars.js";
 import { at, t } from "../../kit/core.js";

@@ -85,7 +85,7 @@ function trouble(words, title = null) {
 }
 
 /**
- * Show one step: words, how far it is (null: not known), and a way to end it.
+ * Show one step: words, its progress (null: unknown), and a button to cancel it.
  * @param {string} words @param {number | null} share @param {string} detail
  * @param {(() => unknown) | null} cancel
  */
@@ -245,7 +245,7 @@ async function ended(said, first) {
 	at("result").scrollIntoView({ block: "start" });
 }
 
-/** What was found, or null: somebody else may have deleted it just now. */
+/** The result, or null: another user may just have deleted it. */
 async function resultLogs() {
 	try {
 		const { logs } = await get("/api/traffic/estimate/result");

@@ -1,4 +1,4 @@
-// How full the cache is, what had to make room in the last day, and what would help.
+// How full the cache is, the evictions of the last day, and advice.
 
 import { fill, h, notice, t } from "../../kit/core.js";
 import { duration, number } from "../../kit/format.js";
@@ -9,7 +9,7 @@ const MB = 1 << 20;
 function verdict({ answers, pushed_out: pushed, no_room: cut }) {
 	if (cut) return ["warn", t("traffic.fill.cut", { count: cut })];
 	if (!pushed) return ["good", t("traffic.fill.room")];
-	// Less than the whole of it in a day: what people ask for stays.
+	// Evicted less than its whole content in a day: the pages that people use stay.
 	return pushed < answers ? ["good", t("traffic.fill.turns")] : ["warn", t("traffic.fill.tight")];
 }
 

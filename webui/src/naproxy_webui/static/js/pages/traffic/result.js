@@ -1,4 +1,4 @@
-// What an estimate found: the advice, why it may mislead, every rule, and the figures.
+// The result of an estimate: the advice, its caveats, every rule, and the figures.
 
 import { barChart, curveChart } from "../../kit/bars.js";
 import { button, fill, h, has, icon, notice, one, stat, t, tableOf } from "../../kit/core.js";
@@ -16,7 +16,7 @@ const WEEK_H = 168,
 	MONDAY_H = 72;
 
 /**
- * Show the logs of a result; `forget` is what the button to delete it does, if there is one.
+ * Show the logs of a result; `forget` is the action of the button to delete it, if there is one.
  * @param {HTMLElement} place @param {Log[]} logs @param {{ forget: (() => unknown) | null }} does
  */
 export async function showResult(place, logs, { forget }) {
@@ -206,7 +206,7 @@ const nameOf = (policy) =>
 const breaks = (row) =>
 	row.delay_mean_s !== null && (row.delayed_since_day_2 ?? row.delayed_fraction) > row.promise.f;
 
-/** The rules that matter most to who decides; the others on demand. @param {Log} log */
+/** The rules that matter most for the decision; the others on demand. @param {Log} log */
 function rules({ rows }) {
 	const first = rows.filter((row) => FIRST.includes(row.policy));
 	const place = h("div.stack.tight");

@@ -1,4 +1,4 @@
-// What the box's questions before a server's sleeps have cost and brought.
+// Cost and benefit of warming the cache before a server sleeps.
 
 import { fill, h, t } from "../../kit/core.js";
 import { date, duration, energy, number } from "../../kit/format.js";

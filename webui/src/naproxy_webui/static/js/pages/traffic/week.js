@@ -13,7 +13,7 @@ const shown = new Map();
 const clock = (hour) => `${String(hour).padStart(2, "0")}:00`;
 
 /**
- * Means of the 168 hours from what the API said; null where an hour was not in the range.
+ * Means of the 168 hours from the API's answer; null for hours outside the range.
  * @param {Week} said @param {string} who
  */
 export function hours({ times, classes }, who) {

@@ -1,4 +1,4 @@
-// What the card "A new image" shows, one function a step.
+// The content of the card "A new image", one function for each step.
 
 import { alarm, badge, button, facts, h, icon, notice, t } from "../../kit/core.js";
 
@@ -104,7 +104,7 @@ export function refused(job, writing = false) {
 }
 
 /**
- * What is in a good one, and the question whether it is to be written.
+ * The content of a valid image, and the question whether to write it.
  * @param {Update} update @param {{ write: Press, forget: Press }} does
  */
 export function found(update, { write, forget }) {
@@ -150,10 +150,10 @@ const ORDER = {
 	unknown: ["warn", "circle-help"],
 };
 
-/** What a button does whose press is told to others. @param {Press} does */
+/** A click handler that passes its button to `does`. @param {Press} does */
 export const pressing = (does) => (/** @type {any} */ event) => does(event.currentTarget);
 
-/** It is there, and runs after a restart. @param {Job} job @param {Press} restart */
+/** The image is written, and runs after a restart. @param {Job} job @param {Press} restart */
 export function written(job, restart) {
 	return h(
 		"div.stack",

@@ -21,7 +21,7 @@ export function note(update) {
 	);
 }
 
-/** Wait until the box was away and is back, then show the page anew. */
+/** Wait until the box was away and is back, then reload the page. */
 export async function restarting() {
 	const words = h("p", t("update.restarting_words"));
 	const shown = h(
