@@ -1,4 +1,4 @@
-"""What the tests of the web interface share: the application, browsers, a real controller."""
+"""Shared by the tests of the web interface: the application, browsers, a real controller."""
 
 from __future__ import annotations
 
@@ -134,13 +134,13 @@ def speak(client: FlaskClient, language: str) -> None:
 
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
-    """The administrator's browser, logged in; what it sends is what our pages send."""
+    """The administrator's browser, logged in; it sends the headers of our pages."""
     return browser(app, "anna", "admin")
 
 
 @pytest.fixture
 def viewer(app: Flask, client: FlaskClient) -> FlaskClient:
-    """The browser of somebody who may look only."""
+    """The browser of a viewer."""
     return browser(app, "vera", "viewer")
 
 

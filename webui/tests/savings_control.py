@@ -1,4 +1,4 @@
-"""What the controller says, for tests of savings: at the process boundary."""
+"""A fake of the controller's answers for tests of savings, at the process boundary."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class WebUi:
         return (answer.headers["Set-Cookie"] or "").partition(";")[0]
 
     def pss_kb(self) -> int:
-        """The memory that is its own, and its share of what others have too."""
+        """Its private memory, and its part of shared memory."""
         rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
         found = re.search(r"^Pss:\s+(\d+) kB", rollup, re.MULTILINE)
         assert found

@@ -32,7 +32,7 @@ def ask(front: Front, request: str, body: bytes = b"", *, tls: bool = True) -> t
     with front[0].connect(tls=tls) as sock:
         raw = head.encode("latin-1") + b"\r\nConnection: close\r\n"
         raw += b"Content-Length: %d\r\n" % len(body) if body else b""
-        with suppress(OSError):  # who sends too much may be cut off
+        with suppress(OSError):  # a client that sends too much may be cut off
             sock.sendall(raw + b"\r\n" + body)
         answer = read_all(sock)
     top, _, rest = answer.partition(b"\r\n\r\n")
@@ -125,7 +125,7 @@ def test_the_redirection_is_made_of_a_name_only(front: Front) -> None:
         assert location is None or re.fullmatch(r"https://[A-Za-z0-9._-]+:\d+/", location), host
 
 
-def test_what_a_client_says_of_its_address_and_scheme_is_not_believed(front: Front) -> None:
+def test_a_clients_claimed_address_and_scheme_are_ignored(front: Front) -> None:
     """With TLS the cookie is Secure, and guesses are counted by the address that connects."""
     lies = "X-Forwarded-For: 198.51.100.{n}\r\nX-Forwarded-Proto: http\r\nForwarded: for=1.2.3.4"
     form = b"code=x&name=anna&password=p&password_again=p"
@@ -177,7 +177,7 @@ def test_another_name_is_refused_here_too(front: Front) -> None:
         assert "csrf" not in body, request_
 
 
-def test_what_is_not_http_is_refused_and_costs_nothing_else(front: Front) -> None:
+def test_invalid_http_is_refused_and_does_no_harm(front: Front) -> None:
     for request_ in (
         "GARBAGE",
         "GET / HTTP/9.9",
@@ -253,7 +253,7 @@ def test_the_certificate_is_made_once_with_its_fingerprint(tmp_path: Path) -> No
     assert said.partition("=")[2] == (tmp_path / "fingerprint").read_text().strip()
 
 
-def test_a_certificate_that_ends_soon_or_has_another_name_is_made_anew(tmp_path: Path) -> None:
+def test_a_certificate_that_ends_soon_or_has_another_name_is_replaced(tmp_path: Path) -> None:
     for days, name in ((10, None), (800, "elsewhere")):
         make_certificate(tmp_path)
         host = name or subprocess.getoutput("hostname").split(".")[0]

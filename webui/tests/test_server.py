@@ -1,4 +1,4 @@
-"""The process itself, without lighttpd: what a client that means harm can do to it."""
+"""The process itself, without lighttpd, against hostile clients."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_it_takes_less_memory_than_it_may(webui: WebUi) -> None:
     assert webui.pss_kb() < MOST_PSS_KB
 
 
-def test_what_a_client_says_of_its_address_and_scheme_is_not_believed(webui: WebUi) -> None:
+def test_a_clients_claimed_address_and_scheme_are_ignored(webui: WebUi) -> None:
     said: list[int] = []
     while 429 not in said and len(said) < MOST_GUESSES:
         lies = {"X-Forwarded-For": f"198.51.100.{len(said)}", "X-Forwarded-Proto": "https"}

@@ -115,7 +115,7 @@ HOLE = "[a-z0-9_.-]+"
 
 
 def patterns(source: str) -> set[str]:
-    """Return what keys a source may ask for; what has a hole at once says nothing."""
+    """Return patterns of the keys that a source may use; a key that begins with a hole has none."""
     source = re.sub(r"""["'] ~ [\w.]+ ~ ["']""", "{}", source)
     found = set()
     for key, _ in MADE.findall(source):
@@ -139,7 +139,7 @@ def test_every_text_is_used() -> None:
     assert left == []
 
 
-def test_what_is_not_there_is_said_as_json_or_as_a_page(client: FlaskClient) -> None:
+def test_a_missing_path_is_reported_as_json_or_as_a_page(client: FlaskClient) -> None:
     answer, page = client.get("/api/nothing"), client.get("/nothing")
     assert (answer.status_code, page.status_code) == (404, 404)
     assert answer.json["error"]

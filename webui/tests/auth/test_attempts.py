@@ -34,7 +34,7 @@ def test_asking_while_one_waits_makes_it_no_longer(attempts: Attempts, clock: Cl
     assert attempts.begin("a") == 0
 
 
-def test_what_was_right_is_taken_back_and_no_more(attempts: Attempts) -> None:
+def test_a_success_refunds_only_its_own_attempt(attempts: Attempts) -> None:
     attempts.begin("a")
     attempts.begin("a")
     attempts.refund("a")

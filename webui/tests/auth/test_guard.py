@@ -1,4 +1,4 @@
-"""Who may do what: names, cookies, origins, tokens, roles. Hostile input at every one of them."""
+"""Access rights by names, cookies, origins, tokens and roles, each with hostile input."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rules(app: Flask) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_nothing_else_is_open_to_who_is_not_logged_in(app: Flask, visitor: FlaskClient) -> None:
+def test_no_other_route_is_open_without_login(app: Flask, visitor: FlaskClient) -> None:
     for endpoint, method, path in rules(app):
         if endpoint in OPEN or endpoint == "health.health":
             continue
@@ -66,7 +66,7 @@ def test_no_change_without_the_csrf_token(app: Flask, client: FlaskClient) -> No
             assert answer.status_code == 403, (method, path, endpoint)
 
 
-def test_no_change_for_a_viewer_but_of_what_is_his_own(app: Flask, viewer: FlaskClient) -> None:
+def test_a_viewer_changes_only_their_own_account(app: Flask, viewer: FlaskClient) -> None:
     own = {"login.log_out", "login.log_in", "claim.make_first_user"}
     for endpoint, method, path in rules(app):
         if method in READS or endpoint in own or path.startswith("/api/account/"):
@@ -74,7 +74,7 @@ def test_no_change_for_a_viewer_but_of_what_is_his_own(app: Flask, viewer: Flask
         assert viewer.open(path, method=method, json={}).status_code == 403, (method, path)
 
 
-def test_a_viewer_reads_all_but_what_is_for_administrators(app: Flask, viewer: FlaskClient) -> None:
+def test_a_viewer_reads_all_but_administrators_routes(app: Flask, viewer: FlaskClient) -> None:
     reads = [(endpoint, path) for endpoint, method, path in rules(app) if method == "GET"]
     refused = {endpoint for endpoint, path in reads if viewer.get(path).status_code == 403}
     assert refused == ADMINISTRATORS_READ
@@ -115,7 +115,7 @@ def test_a_change_asked_by_another_site_is_refused(client: FlaskClient) -> None:
     assert client.get("/api/account").json["language"] is None
 
 
-def test_what_a_browser_calls_our_own_is_enough(client: FlaskClient) -> None:
+def test_a_fetch_site_of_our_own_pages_suffices(client: FlaskClient) -> None:
     del client.environ_base["HTTP_ORIGIN"]
     for site in ("same-origin", "none"):
         sent = {"headers": {"Sec-Fetch-Site": site}, "json": {"language": "de"}}
@@ -130,7 +130,7 @@ def test_a_forged_csrf_token_is_refused(client: FlaskClient, viewer: FlaskClient
         assert answer.status_code == 403, token
 
 
-# The name in Host: what DNS rebinding brings along
+# The name in Host, which differs in DNS rebinding
 
 
 def test_a_name_that_is_not_the_boxs_is_misdirected(client: FlaskClient) -> None:
@@ -191,7 +191,7 @@ def test_a_token_may_what_its_scope_says(program: Any, box: Any) -> None:
         client = program(scope)
         assert client.get("/metrics").status_code == 200, scope
         assert client.get("/api/openapi.json").status_code == reads, scope
-        # Users are for people only, whatever the scope.
+        # No scope gives a token access to users.
         assert client.delete("/api/users/999").status_code == 403, scope
 
 

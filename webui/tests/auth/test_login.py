@@ -1,4 +1,4 @@
-"""Claiming a box, logging in and out, sessions, passwords; and who tries to get round them."""
+"""Claiming a box, logging in and out, sessions, passwords; and attempts to bypass them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_codes_are_tried_slowly(newcomer: FlaskClient, settings: Settings, clock
     assert newcomer.post("/claim", data=form(settings)).status_code == 303
 
 
-def test_who_guesses_codes_from_many_addresses_keeps_nobody_from_claiming(
+def test_guesses_from_many_addresses_do_not_prevent_claiming(
     newcomer: FlaskClient, settings: Settings
 ) -> None:
     wrong = form(settings, code="wrong")
@@ -178,7 +178,7 @@ def test_names_that_mean_harm_are_nobody(visitor: FlaskClient) -> None:
         assert log_in(visitor, name=name).status_code == 403, name
 
 
-def test_a_cookie_from_before_login_is_no_session(
+def test_a_cookie_from_before_login_never_becomes_a_session(
     visitor: FlaskClient, client: FlaskClient
 ) -> None:
     visitor.set_cookie("naproxy", "chosen-by-the-attacker")
@@ -231,7 +231,9 @@ def test_login_leads_back_to_where_one_was(visitor: FlaskClient) -> None:
 def test_guesses_from_one_address_get_slower(visitor: FlaskClient, clock: Clock) -> None:
     assert [log_in(visitor, "no").status_code for _ in range(7)] == [403] * 5 + [429] * 2
     answer = log_in(visitor)
-    assert answer.status_code == 429  # the right one too: who waits learns nothing
+    assert (
+        answer.status_code == 429
+    )  # a right password too, so a client that must wait learns nothing
     assert int(answer.headers["Retry-After"]) >= 1
     clock.now_s += 1.1
     assert log_in(visitor, "no").status_code == 403
@@ -425,7 +427,7 @@ def test_the_language_is_ones_own(client: FlaskClient) -> None:
     assert "Ihr Konto" in client.get("/account").text
 
 
-def test_who_is_not_logged_in_reads_the_browsers_language(visitor: FlaskClient) -> None:
+def test_without_login_the_browsers_language_counts(visitor: FlaskClient) -> None:
     assert "Anmelden" in visitor.get("/login", headers={"Accept-Language": "de-CH,en;q=0.5"}).text
     for odd in ("xx", "", "*", "de;q=oops", "\x01" * 100, "de" * 5000):
         assert visitor.get("/login", headers={"Accept-Language": odd}).status_code == 200

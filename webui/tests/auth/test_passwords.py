@@ -1,4 +1,4 @@
-"""Passwords: what is taken, what is kept, what a check costs."""
+"""Passwords: accepted ones, their digests, and the cost of a check."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def test_a_password_matches_itself_only() -> None:
     assert not matches("", None, CHEAP)
 
 
-def test_what_is_kept_says_how_it_was_made() -> None:
+def test_a_digest_contains_its_parameters() -> None:
     kept = make("correct horse", Cost(n=4, r=2, p=3))
     assert kept.startswith("scrypt$4$2$3$")
     assert matches("correct horse", kept, CHEAP)
 
 
-def test_what_is_none_of_ours_matches_nothing() -> None:
+def test_a_foreign_digest_matches_nothing() -> None:
     for kept in (
         "",
         "x",
@@ -40,7 +40,7 @@ def test_half_characters_are_just_another_password() -> None:
     assert not matches("? half a character", kept, CHEAP)
 
 
-def test_what_is_guessed_first_is_refused() -> None:
+def test_easily_guessed_passwords_are_refused() -> None:
     for password in (
         "naproxy 2026!",
         "Password123",
@@ -59,7 +59,7 @@ def test_a_sentence_is_taken_in_any_language() -> None:
         assert refusal(password, "anna") is None, password
 
 
-def test_what_only_looks_long_is_short() -> None:
+def test_the_length_counts_composed_characters() -> None:
     assert refusal("e\u0301" * 6 + "xyz") == "account.password_short"
 
 
@@ -69,5 +69,5 @@ def test_the_rounds_follow_the_machine() -> None:
         assert p == 1 or p * one_s <= GOAL_S, one_s
 
 
-def test_the_memory_is_what_the_box_has() -> None:
+def test_a_check_needs_16_mib() -> None:
     assert 128 * Cost().n * Cost().r == 16 << 20

@@ -1,4 +1,4 @@
-"""The API is what it says it is: the description, and schemathesis against a real server."""
+"""The API matches its description: checks of it, and schemathesis against a real server."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from naproxy.api.routes import Route
 from server import PASSWORD, WebUi
 
 NOT_FUZZED = (
-    r"^/api/(setup|box|update)"  # what it asks is done to networks, clocks, power: tested apart
-    # More than any body may have is refused in text, before the application: test_settings_https.
+    r"^/api/(setup|box|update)"  # these change networks, clocks, power: tested separately
+    # Too large bodies are refused in plain text before the application: test_settings_https.
     r"|^/api/certificates"
     r"|^/api/(logout|users/|account/(password|sessions))"  # would lock itself out
 )
 SECONDS = {"token": 20, "session": 15, "nobody": 8}
-"""So long each way: most of it is the same each time (coverage), the rest is at random."""
+"""Time for each identity: most cases are the same each time (coverage), the rest are random."""
 CHECKS = (
     *("not_a_server_error", "status_code_conformance", "content_type_conformance"),
     *("response_headers_conformance", "response_schema_conformance", "negative_data_rejection"),
@@ -60,7 +60,7 @@ def test_every_route_of_the_api_is_described(app: Flask, client: FlaskClient) ->
     assert all(each["summary"] for each in operations)
 
 
-def test_what_the_description_says_of_bodies_is_what_is_checked(app: Flask) -> None:
+def test_bodies_are_described_only_with_checked_keywords(app: Flask) -> None:
     for view in app.view_functions.values():
         declared = getattr(view, "naproxy_route", None)
         if isinstance(declared, Route) and declared.body_media == "application/json":
@@ -124,7 +124,7 @@ def credentials(stage: tuple[WebUi, Path]) -> dict[str, dict[str, str]]:
     description = json.loads(ask(webui, "GET", "/api/openapi.json", cookie))
     description = with_names(description)
     (folder / "token.json").write_text(json.dumps(description))
-    # What is in headers that we give is no parameter that schemathesis may leave out.
+    # Headers that we pass must not be parameters, because schemathesis may leave these out.
     description = without_security(description)
     for who in ("session", "nobody"):
         (folder / f"{who}.json").write_text(json.dumps(description))

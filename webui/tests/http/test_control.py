@@ -81,7 +81,7 @@ def test_only_one_waits_for_a_hung_controller(app: Flask, monkeypatch: pytest.Mo
     assert health[0] == 2
 
 
-def test_what_was_asked_before_a_change_is_not_taken_for_what_is_so_after_it(
+def test_an_answer_from_before_a_change_is_not_used_after_it(
     app: Flask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["before", "after"]

@@ -1,4 +1,4 @@
-"""What is not ours is as published, and what its README says."""
+"""Third-party files are as published, and match their README."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from naproxy_webui.http.static_files import FOLDER
 VENDOR = FOLDER / "vendor"
 
 
-def test_chart_js_is_what_the_readme_says() -> None:
+def test_chart_js_matches_the_readme() -> None:
     row = next(
         line for line in (VENDOR / "README.md").read_text().splitlines() if "Chart.js" in line
     )

@@ -17,7 +17,7 @@ INHIBITORS = [Reason("server.office_hours", until="18:00"), Reason("server.fetch
 
 @pytest.fixture(autouse=True)
 def in_german(app: Flask) -> Iterator[None]:
-    """What has no text in the user's language shows."""
+    """In German, a text that is not translated shows."""
     with app.test_request_context(headers={"Accept-Language": "de"}):
         yield
 
@@ -38,13 +38,13 @@ def test_several_reasons_are_a_sentence_each() -> None:
     assert said == [reasons.plain(each.plain()) for each in INHIBITORS]
 
 
-def test_what_keeps_a_server_awake_is_told_with_the_decision() -> None:
+def test_a_decision_includes_the_inhibitors() -> None:
     inhibited = Reason("server.would_sleep", why=IDLE, inhibitors=INHIBITORS)
     for each in (IDLE, *INHIBITORS):
         assert reasons.plain(each.plain()).removesuffix(".") in reasons.plain(inhibited.text())
 
 
-def test_what_a_server_or_an_older_naproxy_said_is_told_as_it_came() -> None:
+def test_text_from_a_server_or_an_older_naproxy_is_shown_unchanged() -> None:
     for kept in ("apt upgrades <b>now</b>", own_words("apt upgrades <b>now</b>")):
         said = reasons.plain(kept if isinstance(kept, str) else kept.plain())
         assert said == "Apt upgrades <b>now</b>.", kept
@@ -62,7 +62,7 @@ def kept(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 
 
 @given(st.recursive(SCALARS, kept))
-def test_whatever_was_kept_something_is_told(hostile: object) -> None:
+def test_any_stored_reason_has_words(hostile: object) -> None:
     assert bool(reasons.sentences(hostile)) == bool(hostile)
     assert all(reasons.sentences(hostile))
 

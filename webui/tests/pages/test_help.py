@@ -23,7 +23,7 @@ ALLOWED = {
 
 
 class Seen(HTMLParser):
-    """What a page has: tags, attributes, ids, links."""
+    """The tags, attributes, ids and links of a page."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ HOSTILE = (
 )
 
 
-def test_a_name_that_is_no_pages_leads_nowhere(client: FlaskClient, box: object) -> None:
+def test_an_unknown_help_page_is_not_found(client: FlaskClient, box: object) -> None:
     for name in HOSTILE:
         shown = client.get(f"/help/{name}", follow_redirects=True)
         assert shown.status_code == 404, name
@@ -148,7 +148,7 @@ def test_a_term_means_in_english_what_the_glossary_says() -> None:
     assert said == {key: written[key] for key in said}
 
 
-def test_a_term_is_marked_once_and_what_is_around_it_is_escaped(app: Any) -> None:
+def test_a_term_is_marked_once_and_the_text_around_it_is_escaped(app: Any) -> None:
     with app.test_request_context():
         first = terms.terms("A <b> MAGIC packet & a magic packet; magic packets, imagic packet.")
         again = terms.terms("The magic packet")

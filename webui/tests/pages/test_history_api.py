@@ -112,7 +112,7 @@ def test_all_meters_together_have_at_most_1000_points(client: FlaskClient, past:
     assert sum(len(meter["points"]) for meter in found["meters"]) <= 1000
 
 
-def test_states_have_plain_reasons_and_who_caused_them(client: FlaskClient, past: Past) -> None:
+def test_states_have_plain_reasons_and_their_wakes(client: FlaskClient, past: Past) -> None:
     past.cycle()
     found = get(client, "states", from_s=past.begun_s, to_s=past.wall_s, server="web")
     assert found["exact"]
@@ -255,7 +255,7 @@ def test_times_in_a_download_are_the_offices(client: FlaskClient, past: Past) ->
     assert float(rows[0]["t_s"]) == past.begun_s
 
 
-def test_a_download_of_wakes_is_what_the_search_finds(client: FlaskClient, past: Past) -> None:
+def test_a_download_of_wakes_has_the_results_of_the_search(client: FlaskClient, past: Past) -> None:
     past.wake(path="/100%", agent='say "hi"')
     past.wake(path="/1000")
     past.wake(path="/other%", klass="person")

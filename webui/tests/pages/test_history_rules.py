@@ -1,4 +1,4 @@
-"""Who wakes a server most, and rules that stop it: what they would do, made, undone, refused."""
+"""The most frequent wakers, and rules against them: their effect; adding, undoing, refusing."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_rules_say_what_they_did(client: FlaskClient, past: Past) -> None:
 # What to suggest
 
 
-def test_a_rule_is_suggested_for_what_is_distinctive() -> None:
+def test_a_rule_is_suggested_for_the_distinctive_part() -> None:
     for kind, key, text in (
         ("path", "/feed.xml?since=3", "/feed.xml"),
         ("path", "/" + "x" * 100, "/" + "x" * 54),
@@ -102,7 +102,7 @@ def test_no_rule_is_suggested_that_would_stop_everybody() -> None:
         assert wakerules.suggest(kind, key) == wakerules.Suggestion(kind, why_not=why_not), key
 
 
-def test_whatever_the_ledger_has_a_suggestion_fits_a_rule() -> None:
+def test_a_suggestion_from_any_ledger_entry_fits_a_rule() -> None:
     for kind in ("path", "address", "agent"):
         for key in ("a", "😀" * 40, "\x7f/x", "A" * 400, "Mozilla/", "Mozilla/5.0 ("):
             text = wakerules.suggest(kind, key).text
@@ -116,7 +116,7 @@ def every(seconds: float, **more: Any) -> list[dict[str, Any]]:
     return [wake(t_s=n * seconds + n % 3, **more) for n in range(20)]
 
 
-def test_the_class_is_that_of_who_does_such_things() -> None:
+def test_the_class_follows_from_path_agent_and_interval() -> None:
     for kind, text, matched, klass in (
         ("path", "/feed.xml", [wake()], "feed"),
         ("path", "/blog/rss", [wake()], "feed"),
@@ -136,14 +136,14 @@ def test_the_class_is_never_one_that_may_wake_the_server() -> None:
     assert wakerules.treat_as(server, "path", "/feed.xml", []) is None
 
 
-def test_what_comes_by_a_clock_is_regular() -> None:
+def test_periodic_times_are_regular() -> None:
     assert wakerules.regular([n * 900.0 for n in range(10)]) == 900
     assert wakerules.regular([n**2 * 60.0 for n in range(10)]) is None
     assert wakerules.regular([0.0] * 10) is None
     assert wakerules.regular([0.0, 900.0]) is None
 
 
-# What it would have done
+# The effect of a rule
 
 
 def test_an_earlier_rule_decides_first() -> None:
@@ -158,7 +158,7 @@ def ask(client: FlaskClient, path: str, **query: str) -> Any:
     return client.get(f"/api/history/{path}", query_string=query)
 
 
-def test_who_wakes_most_is_told_with_what_it_cost(client: FlaskClient, past: Past) -> None:
+def test_the_most_frequent_wakers_have_their_cost(client: FlaskClient, past: Past) -> None:
     for number in range(8):
         past.measured_cycle(path=f"/feed.xml?n={number}")
     past.measured_cycle(path="/", klass="person", agent="Mozilla/5.0 (X11) Firefox/128.0")

@@ -60,7 +60,7 @@ def test_it_says_what_the_server_does_and_why(client: FlaskClient, box: Box) -> 
     assert (found["id"], found["state"], found["why"]) == ("web", "awake", ["It answers."])
 
 
-def test_what_the_card_offers_reaches_the_controller(client: FlaskClient, box: Box) -> None:
+def test_the_cards_actions_reach_the_controller(client: FlaskClient, box: Box) -> None:
     wait_for(lambda: box.status()["https"]["sight"] is None, "a look past the box", log=box.log)
     for action in ("arm", "leave", "live"):
         assert client.post(f"/api/servers/web/{action}", json={}).status_code == 200, action
@@ -90,7 +90,7 @@ def test_the_page_brings_what_is_now(client: FlaskClient, box: Box) -> None:
     assert found["bands"][-1]["state"] == "awake"
 
 
-def test_each_second_is_sent_once_with_what_was_measured(client: FlaskClient, box: Box) -> None:
+def test_each_second_is_sent_once_with_its_measurement(client: FlaskClient, box: Box) -> None:
     with_meter(box)
     start_s = time.time() - 60
     wait_for(lambda: len(card(client, since_s=start_s)["seconds"]) >= 2, "two seconds")
@@ -118,7 +118,7 @@ def test_always_on_is_measured_or_else_assumed(client: FlaskClient, box: Box) ->
         assert now.always_on(report, 43.3) == expected, sure
 
 
-def test_who_woke_it_last(client: FlaskClient, box: Box) -> None:
+def test_the_card_has_the_last_waker(client: FlaskClient, box: Box) -> None:
     box.wait(State.AWAKE)
     box.sleep()
     box.ask_for_wake()
@@ -128,7 +128,7 @@ def test_who_woke_it_last(client: FlaskClient, box: Box) -> None:
     assert (found["who"], found["path"], found["class"]) == ("192.0.2.17", "/news?id=3", "person")
 
 
-def test_what_a_visitor_sends_stays_data(client: FlaskClient, box: Box) -> None:
+def test_a_visitors_data_is_escaped(client: FlaskClient, box: Box) -> None:
     box.wait(State.AWAKE)
     box.sleep()
     box.datagram(
@@ -192,7 +192,7 @@ def test_a_server_that_waits_for_the_first_visitor_is_told_from_one_that_waits_f
     assert card_of(app, box, not_armed=None)["waits"] is False
 
 
-def test_what_the_controller_says_is_told_in_the_users_language(app: Flask, box: Box) -> None:
+def test_the_controllers_reasons_are_in_the_users_language(app: Flask, box: Box) -> None:
     fetching, kept = Reason("server.fetching", number=2), Reason("server.kept_awake")
     alert = Reason("server.still_not_up", why=own_words("no answer"))
     found = card_of(
@@ -206,12 +206,12 @@ def test_what_the_controller_says_is_told_in_the_users_language(app: Flask, box:
     assert found["alert"] == "Er ist noch immer nicht da: no answer."
 
 
-def test_what_the_server_is_going_to_do_by_itself_is_on_its_card(app: Flask, box: Box) -> None:
+def test_a_servers_appointments_are_on_its_card(app: Flask, box: Box) -> None:
     coming = [{"t_s": 1.8e9, "name": "backup.timer"}]
     assert card_of(app, box, appointments=coming)["appointments"] == coming
 
 
-def test_its_calendar_is_on_its_card_with_what_is_wrong_with_it(app: Flask, box: Box) -> None:
+def test_a_calendar_is_on_the_card_with_its_problem(app: Flask, box: Box) -> None:
     assert card_of(app, box)["calendar"] is None
     events = [{"t_s": 1.8e9, "end_s": 1.8e9 + 3600, "name": "Choir"}]
     wrong = Reason("server.calendar_status", status=404)

@@ -1,4 +1,4 @@
-"""What Now says of HTTPS: who comes past the box, certificates that end, an edge that is down."""
+"""HTTPS on Now: visitors who bypass the box, certificates that end, an edge that is down."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ends(days: int) -> Reason:
     return Reason("https.certificate", name="<b>", why=why)
 
 
-def test_what_of_https_needs_somebody(app: Flask) -> None:
+def test_https_problems_that_need_a_person_are_shown(app: Flask) -> None:
     for edge, kinds, words in (
         (None, [], ""),
         (EDGE, [], ""),

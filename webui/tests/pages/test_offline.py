@@ -1,4 +1,4 @@
-"""What makes the web interface an app: anybody may ask for it, and it is complete."""
+"""The files that make the web interface an app: they need no login, and are complete."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ def test_a_busy_hour_here_and_there_is_no_habit() -> None:
     assert times({8: 4, 9: 4, 24 + 9: 4, 24 + 12: 4, 24 + 13: 4}) == [[]] * 7
 
 
-def test_two_weeks_are_no_habit() -> None:
+def test_two_weeks_do_not_make_a_habit() -> None:
     for weeks, expected in ((2, []), (3, [[480, 660]])):
         assert times(dict.fromkeys((8, 9, 10), weeks), weeks) == [expected, *[[]] * 6], weeks
 
 
-def test_who_always_comes_has_no_hours() -> None:
+def test_visits_at_all_hours_give_no_proposal() -> None:
     always = dict.fromkeys(range(WEEK_H), 4)
     assert times(always) is None
     assert times(dict.fromkeys(range(120), 4)) == [[[0, 1440]]] * 5 + [[]] * 2

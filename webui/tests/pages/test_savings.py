@@ -1,4 +1,4 @@
-"""Savings: sums that agree with their parts, what they are made of, what people paid."""
+"""Savings: sums that agree with their parts, their inputs, and the waits of people."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def get(client: FlaskClient, path: str = "", status: int = 200, **query: Any) ->
 
 
 def stop(past: Past) -> None:
-    """The box ends: what comes then is not known."""
+    """The box ends: later states are unknown."""
     past.change(State.AWAKE, State.UNKNOWN, Reason("server.stopped"), 0)
     past.history.flush()
 
@@ -147,7 +147,9 @@ def test_recorded_hours_count_with_their_co2(
     assert sum(parts) == pytest.approx(found["total"]["always_j"])
 
 
-def test_a_coming_years_mean_is_what_was_recorded(app: Flask, past: Past, control: Control) -> None:
+def test_a_coming_years_mean_falls_back_to_the_recorded_one(
+    app: Flask, past: Past, control: Control
+) -> None:
     record(past, 100.0, 200.0)
     with app.test_request_context():
         found = means_of_year()
@@ -178,7 +180,7 @@ def forget(client: FlaskClient) -> None:
         forget_office()
 
 
-def test_what_was_measured_is_said_to_be(client: FlaskClient, past: Past) -> None:
+def test_measured_time_is_marked_as_measured(client: FlaskClient, past: Past) -> None:
     stop(past)
     found = get(client, view="all")
     assert found["total"]["measured_s"] == pytest.approx(12 * 1800 + 600)
@@ -194,7 +196,7 @@ def test_what_was_measured_is_said_to_be(client: FlaskClient, past: Past) -> Non
     )
 
 
-def test_without_a_meter_it_is_modelled_with_what_commissioning_found(
+def test_without_a_meter_the_model_uses_the_commissioning_fit(
     client: FlaskClient, past: Past, app: Flask, control: Control
 ) -> None:
     stop(past)
@@ -226,7 +228,7 @@ def _no_meter(app: Flask) -> None:
     )
 
 
-def test_what_the_test_calls_too_uncertain_to_use_is_not_used(
+def test_an_uncertain_fit_is_not_used(
     client: FlaskClient, past: Past, app: Flask, control: Control
 ) -> None:
     _no_meter(app)
@@ -334,7 +336,7 @@ def test_time_before_the_first_price_has_no_money(
     assert get(client, view="all")["net_worth"]["money"] is None
 
 
-def test_what_people_paid_is_counted_and_allowed_for(client: FlaskClient, past: Past) -> None:
+def test_delayed_requests_are_counted_against_the_promise(client: FlaskClient, past: Past) -> None:
     found = get(client, "/paid", view="all")
     assert (found["requests"], found["longest_s"], found["median_s"]) == (0, None, None)
     for n in range(200):

@@ -1,4 +1,4 @@
-"""What could have been saved: worked out in a child process, bounded, one at a time, kept."""
+"""The possible savings: computed in a child process, bounded, one at a time, kept."""
 
 from __future__ import annotations
 

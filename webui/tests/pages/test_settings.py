@@ -145,7 +145,7 @@ def test_a_secret_is_never_shown(box: Box, client: FlaskClient) -> None:
     assert "A password is set" in page(client, "connections")
 
 
-def test_what_came_from_elsewhere_is_text(box: Box, client: FlaskClient) -> None:
+def test_foreign_text_is_escaped(box: Box, client: FlaskClient) -> None:
     text = page(client, "rules")
     assert "<script>alert(1)</script>" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -285,13 +285,13 @@ def test_a_backup_goes_to_the_browser_and_comes_back(
     assert SECRET.encode() in box.file.read_bytes()
     assert b"since" not in box.file.read_bytes()
     assert [user.name for user in keys.users.all()] == ["anna"]
-    # Whoever was logged in logs in again.
+    # All users must log in again.
     assert client.get("/api/settings").status_code == 401
 
 
 @pytest.fixture
 def waits(box: Box) -> Callable[[], None]:
-    """Return a function that waits until the controller has begun anew."""
+    """Return a function that waits until the controller has restarted."""
     began_s = box.call("GET", "/v1/status")[1]["box"]["started_s"]
 
     def again() -> bool:
@@ -366,7 +366,7 @@ def test_a_machine_of_its_own_is_said_to_be_one(box: Box, client: FlaskClient) -
     )
 
 
-def test_json_in_a_page_is_no_markup(box: Box, client: FlaskClient) -> None:
+def test_json_in_a_page_is_escaped(box: Box, client: FlaskClient) -> None:
     name = "</script><b>\"'&"
     assert change(client, put("office.name", name)).status_code == 200
     text = page(client, "office")
@@ -390,9 +390,9 @@ def test_a_box_without_a_server_has_settings(tmp_path: Path, client: FlaskClient
 
 @pytest.fixture
 def refused(tmp_path: Path) -> Iterator[Box]:
-    """A controller that began anew after somebody wrote into its file."""
+    """A controller that restarted after its file was edited."""
     made = with_more(tmp_path)
-    made.end()  # what was in force then has worked
+    made.end()  # the settings before the edit have worked
     made.file.write_text(made.file.read_text() + "[nonsense]\n</textarea><script>\n")
     yield made.start()
     made.close()
@@ -414,7 +414,7 @@ def test_settings_that_are_not_used_can_be_seen_without_their_secrets(
     assert told(client.get("/api/box"))["settings_refused"]
 
 
-def test_settings_that_are_not_used_can_be_mended(refused: Box, client: FlaskClient) -> None:
+def test_refused_settings_can_be_corrected(refused: Box, client: FlaskClient) -> None:
     said = told(client.get("/api/settings/refused"))
     body = {"version": said["version"], "text": said["text"]}
     assert client.put("/api/settings/refused", json=body).status_code == 422

@@ -83,7 +83,7 @@ def test_a_certificate_is_sent_and_removed(
     assert list((box.directory / "edge/keys").iterdir()) == []
 
 
-def test_what_is_wrong_with_https_is_said_once(
+def test_an_https_problem_is_shown_once(
     box: Box, client: FlaskClient, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve(box)
@@ -131,7 +131,7 @@ def test_no_answer_or_page_has_a_key(box: Box, client: FlaskClient, authority: A
     assert [line for line in lines if line in shown] == []
 
 
-def test_what_is_wrong_is_said_in_words_with_its_field(
+def test_a_refusal_has_words_and_its_field(
     box: Box, client: FlaskClient, authority: Authority
 ) -> None:
     good = authority.issue("one.example")
@@ -195,7 +195,7 @@ def test_a_server_leading_past_the_box_has_a_next_step(box: Box, client: FlaskCl
     assert "Next step" in shown
 
 
-def test_what_the_box_saw_is_said_without_names_of_settings(app: Flask) -> None:
+def test_findings_are_worded_without_names_of_settings(app: Flask) -> None:
     for language in ("en", "de"):
         with app.test_request_context(headers={"Accept-Language": language}):
             codes = ("https_around", "https_unserved", "leads_around", "leads_elsewhere")
@@ -263,7 +263,7 @@ def test_changes_are_only_ever_tried(box: Box, client: FlaskClient) -> None:
     assert box.file.read_bytes() == before
 
 
-def test_a_row_says_where_a_certificate_comes_from_and_what_is_wrong(
+def test_a_row_has_a_certificates_source_and_problem(
     box: Box, client: FlaskClient, authority: Authority
 ) -> None:
     assert send(client, body(authority, authority.issue("one.example"))).status_code == 200
@@ -304,7 +304,7 @@ def test_a_certificate_is_renewed_at_once_where_that_is_allowed(app: Flask) -> N
         assert made["names"] == ["b\u00fcro.example"], (source, code, left_s)
 
 
-def test_the_next_step_is_said_for_who_is_on_the_page(app: Flask) -> None:
+def test_the_next_step_is_worded_for_the_page(app: Flask) -> None:
     for code, hosts, said in (
         ("https.do_serve", ["a.example"], "Below, choose \u201cThe box serves it\u201d"),
         ("https.do_send", ["a.example"], "Below, get a certificate."),
@@ -316,7 +316,7 @@ def test_the_next_step_is_said_for_who_is_on_the_page(app: Flask) -> None:
             assert said.lower() in https._next(Reason(code), hosts).lower(), (code, hosts)
 
 
-def test_what_is_passed_on_unopened_needs_no_certificate(box: Box, client: FlaskClient) -> None:
+def test_https_passed_through_needs_no_certificate(box: Box, client: FlaskClient) -> None:
     assert "then-title" not in page(client)
     text = f'{box.file.read_text()}[server.https]\nmode = "through"\n'
     text += '[https]\nacme_terms = true\n[[certificate]]\nid = "issued"\nsource = "acme"\n'

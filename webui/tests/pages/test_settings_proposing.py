@@ -1,4 +1,4 @@
-"""Another choice of who may wait: which one is better, and that it is proposed once, with undo."""
+"""A better choice of the visitors who may wait: it is found, and proposed once, with undo."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_the_home_page_asks_for_a_proposal_only_where_there_may_be_one(
         assert may_propose(["web"], time.time()) == []
 
 
-def test_what_was_declined_is_not_proposed_again(
+def test_a_declined_proposal_is_not_repeated(
     client: FlaskClient, weeks: Past, told: Changing
 ) -> None:
     proposed(client)
@@ -208,6 +208,6 @@ def test_before_two_weeks_nothing_is_proposed(
     made.stop()
 
 
-def test_who_may_only_look_answers_no_proposal(viewer: FlaskClient, weeks: Past) -> None:
+def test_a_viewer_cannot_answer_a_proposal(viewer: FlaskClient, weeks: Past) -> None:
     body = {"server": "web", "answer": "take"}
     assert viewer.put(PATH, json=body).status_code == 403

@@ -1,4 +1,4 @@
-"""Who may wait: the three choices, with figures of a log, of the history or of an example."""
+"""The choice of visitors who may wait, with figures of a log, the history or an example."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_with_several_servers_a_log_is_nobodys(
     assert figures(client)["source"] == "watched"
 
 
-def test_the_question_says_the_measured_wake_and_what_counts_as_waiting(
+def test_the_question_has_the_measured_wake_and_the_promises(
     client: FlaskClient, new: Past, told: Control
 ) -> None:
     said = asked(client)
@@ -208,7 +208,9 @@ def test_a_choice_or_server_that_there_is_not_changes_nothing(
     assert box.call("GET", "/v1/config")[1]["version"] == before
 
 
-def test_who_may_only_look_neither_works_it_out_nor_chooses(viewer: FlaskClient, new: Past) -> None:
+def test_a_viewer_neither_starts_the_computation_nor_chooses(
+    viewer: FlaskClient, new: Past
+) -> None:
     assert asked(viewer)["state"] == "none"
     body = {"server": "web"}
     assert viewer.post("/api/settings/waiting", json=body).status_code == 403

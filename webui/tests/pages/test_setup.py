@@ -1,4 +1,4 @@
-"""The first run: what its steps write, and who may see them."""
+"""The first run: the changes by its steps, and the users who may see them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_server_that_moved_keeps_everything_else() -> None:
     assert all(change["op"] == "set" for change in changes)
 
 
-def test_names_are_taken_out_of_what_people_paste() -> None:
+def test_host_names_are_extracted_from_pasted_text() -> None:
     for typed, names in (
         (["https://www.example.org/start?x=1"], ["www.example.org"]),
         (["WWW.Example.org:8080", "www.example.org."], ["www.example.org"]),
@@ -140,7 +140,7 @@ def test_without_a_meter_nothing_is_left_of_the_old_ones() -> None:
     assert changes == [{"op": "remove", "where": "meter.2"}]
 
 
-def test_an_estimate_is_a_meter_that_says_so_and_what_is_reckoned_with() -> None:
+def test_an_estimate_is_a_simulated_meter_and_sets_the_powers() -> None:
     changes = setting_up.meter(NEW, "web", {"kind": "estimate", "on_w": 40, "off_w": 2})
     assert setting_up.put("server.web.power.on_w", 40.0) in changes
     assert changes[-1]["value"]["driver"] == "simulated"
@@ -161,7 +161,7 @@ def looked(port: str, *names: str, to: str = "") -> dict[str, Any]:
     return {"look": {"port": port, "shown": [{"names": list(names)}], "led": led}}
 
 
-def test_what_a_look_says_of_https() -> None:
+def test_a_look_finds_https_and_unserved_names() -> None:
     for found, said in (
         ({"look": None}, (False, False, None, [])),
         (looked("unknown"), (False, False, None, [])),
@@ -199,7 +199,7 @@ def test_names_of_a_certificate_are_added_to_those_there_are() -> None:
     assert change == setting_up.put("server.web.hosts", ["www.a.example", "b.example"])
 
 
-def test_what_needs_https_of_the_box_goes_with_it() -> None:
+def test_options_of_the_boxs_https_are_reset_without_it() -> None:
     served = {**WEB, "https": {"mode": "box", "redirect": True, "hsts_s": 60}}
     changes = setting_up.https(served, "later", [], silent=False)
     assert setting_up.put("server.web.https.redirect", False) in changes
@@ -240,7 +240,7 @@ def test_a_box_whose_controller_does_not_answer_yet_leads_there_once_it_does(
     assert "Refresh" not in admin.get("/").headers
 
 
-def test_who_may_only_look_is_not_led_there(app: Flask, new: Box) -> None:
+def test_a_viewer_is_not_redirected_to_the_guide(app: Flask, new: Box) -> None:
     assert browser(app, "vera", "viewer").get("/").status_code == 200
 
 
@@ -350,7 +350,7 @@ def test_powers_set_by_hand_are_replaced_only_on_request(admin: FlaskClient, new
     assert powers(new)["on_w"] == 51.2
 
 
-def test_without_a_proof_there_is_nothing_to_reckon_with(admin: FlaskClient, new: Box) -> None:
+def test_without_a_proof_there_are_no_measured_powers(admin: FlaskClient, new: Box) -> None:
     choose(admin)
     assert admin.post("/api/setup/power", json={"replace": True}).status_code == 409
     assert powers(new)["on_w"] == 43.3
@@ -363,12 +363,12 @@ def test_a_server_that_there_is_not_is_not_asked_after(admin: FlaskClient) -> No
         assert admin.post("/api/setup/key", json={"server": server}).status_code == 404
 
 
-def test_what_servers_draw_comes_with_its_source(admin: FlaskClient) -> None:
+def test_typical_powers_have_their_source(admin: FlaskClient) -> None:
     rows = json.loads(admin.get("/api/setup/typical").text)["typical"]
     assert all(row["source"] and row["on_w"] > row["off_w"] for row in rows)
 
 
-def test_what_the_box_draws_is_chosen_and_nothing_on_a_machine_that_is_on_anyway(
+def test_the_boxs_power_is_set_and_is_zero_on_a_machine_that_is_on_anyway(
     admin: FlaskClient, new: Box
 ) -> None:
     boards = json.loads(admin.get("/api/setup/typical").text)["boards"]
@@ -403,7 +403,7 @@ def test_why_a_proof_ended_is_said_in_ones_language(admin: FlaskClient, new: Box
         assert said in answer["why"]
 
 
-def test_whoever_reads_that_the_proof_has_ended_reads_that_the_server_is_armed(
+def test_a_proof_that_has_ended_is_read_with_an_armed_server(
     admin: FlaskClient, new: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commissioned(new, None, choose(admin).json["server"])

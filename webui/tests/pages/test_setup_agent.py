@@ -1,4 +1,4 @@
-"""The way of the agent: who gets a code and a key, and the text that a server really runs."""
+"""The way of the agent: access to the code and the key, and the script as run on a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def code(box: Box) -> str:
 
 @pytest.fixture
 def server(app: Flask, client: FlaskClient) -> FlaskClient:
-    """What a server asks with: no cookie, no origin."""
+    """A server's client: without cookie and origin."""
     return app.test_client()
 
 
@@ -61,7 +61,7 @@ def test_another_site_and_plain_http_get_no_key_and_spend_no_code(
     assert fetch(server, code).status_code == 200
 
 
-def test_what_is_no_code_gets_no_key(server: FlaskClient, code: str, clock: Clock) -> None:
+def test_an_invalid_code_gets_no_key(server: FlaskClient, code: str, clock: Clock) -> None:
     for guess in (b"", b"\x00\xff" * 9, b"x" * 65, b"x" * 9999, b"../../x"):
         assert fetch(server, guess).status_code == 403, guess
     clock.now_s += 900
@@ -109,7 +109,7 @@ def test_the_text_names_the_box_by_an_address_that_a_url_may_have(app: Flask) ->
             assert f"https://{agent._host(address)}:{agent._port()}" == box, (asked, address)
 
 
-def test_the_program_is_open_and_is_what_its_checksum_says(server: FlaskClient) -> None:
+def test_the_program_is_public_and_matches_its_checksum(server: FlaskClient) -> None:
     answer = server.get("/agent/naproxy-agent.tar.gz")
     assert answer.status_code == 200
     assert answer.data == agent_files.packed()
@@ -126,7 +126,7 @@ def front(tmp_path: Path, box: Box) -> Iterator[Front]:
     made.close()
 
 
-def test_whoever_answers_in_the_boxs_place_is_not_asked_for_a_key(
+def test_an_impostor_of_the_box_is_not_asked_for_a_key(
     tmp_path: Path, box: Box, front: Front
 ) -> None:
     by_agent(box)

@@ -71,7 +71,7 @@ def test_requests_are_counted_by_hour_of_the_week(client: FlaskClient, past: Box
     assert {hour for hour, n in enumerate(found["times"]) if n} == {46, 47, 48}
 
 
-def test_what_became_of_requests_is_told_in_kinds(client: FlaskClient, past: Box) -> None:
+def test_outcomes_of_requests_are_counted_by_kind(client: FlaskClient, past: Box) -> None:
     for outcome in Outcome:
         asks(past, outcome=outcome)
     found = ask(client, past, "days")
@@ -192,7 +192,7 @@ def test_without_a_history_the_page_has_a_place_for_a_log(client: FlaskClient) -
     assert "Protokolldateien hier ablegen" in shown
 
 
-def test_who_may_only_look_is_told_that_a_log_needs_an_administrator(viewer: FlaskClient) -> None:
+def test_a_viewer_sees_no_upload_of_logs(viewer: FlaskClient) -> None:
     shown = viewer.get("/traffic").text
     assert 'id="drop"' not in shown
     assert 'id="estimate"' in shown

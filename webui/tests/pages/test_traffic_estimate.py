@@ -104,7 +104,9 @@ def test_files_of_one_rotated_log_are_one_but_of_the_same_name_two(client: Flask
     assert [each["server"]["power"]["on_w"] for each in logs] == [100, 100]
 
 
-def test_a_hostile_name_is_no_path_and_no_option(client: FlaskClient, settings: Settings) -> None:
+def test_a_hostile_name_is_neither_a_path_nor_an_option(
+    client: FlaskClient, settings: Settings
+) -> None:
     names = ["../../../etc/passwd", "--html=/tmp/x", "..", "a\0b", "<b>.log", " ", "\\\\x\\y", "-"]
     ask(client, *(sent(client, name=name) for name in names))
     made = result(client)
@@ -117,7 +119,7 @@ def test_a_hostile_name_is_no_path_and_no_option(client: FlaskClient, settings: 
     }
 
 
-def test_what_is_no_whole_log_is_said_in_a_result(client: FlaskClient) -> None:
+def test_a_result_reports_an_incomplete_log(client: FlaskClient) -> None:
     photo = sent(client, b"\x89PNG\r\n\x1a\n" * 100, "photo.png")
     ask(client, photo, sent(client, gzip.compress(LOG)[:-20], "access.log.gz"))
     no_log, cut_off = result(client)["logs"]
@@ -151,7 +153,7 @@ def test_a_compressed_log_of_iis_is_estimated(client: FlaskClient) -> None:
     assert log["understood"][0]["words"].startswith("IIS (W3C); client in c-ip")
 
 
-def test_what_makes_no_sense_is_refused(client: FlaskClient) -> None:
+def test_invalid_requests_are_refused(client: FlaskClient) -> None:
     upload = sent(client)
     cases: list[tuple[dict[str, Any], int, str | None]] = [
         ({"on_w": 1}, 422, "on_w"),
@@ -290,7 +292,7 @@ while not os.path.exists({str(tmp_path / "go")!r}): time.sleep(0.01)
     found = estimates.progress
     assert (found.stage, found.share, found.entries) == ("reading", 0.25, 7)
     (tmp_path / "go").touch()
-    # Nothing was written: that is no result.
+    # Nothing was written, so there is no result.
     assert ended(lambda: {"state": estimates.progress.state}) == {"state": "failed"}
 
 
@@ -299,7 +301,7 @@ def test_endless_words_are_cut(made: Make, log: Log) -> None:
     assert len(run(made(code), log).words) <= 2000
 
 
-def test_a_result_that_is_too_large_is_none(
+def test_a_result_that_is_too_large_fails(
     made: Make,
     log: Log,
     monkeypatch: pytest.MonkeyPatch,

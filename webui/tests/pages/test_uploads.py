@@ -1,4 +1,4 @@
-"""Uploads in pieces: what breaks off goes on, what is hostile is refused and changes nothing."""
+"""Uploads in pieces: interrupted ones resume, hostile ones are refused and change nothing."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_sizes_over_the_limits_are_refused(client: FlaskClient, settings: Settin
         assert stored(settings) == [], size
 
 
-def test_what_makes_no_sense_is_refused(client: FlaskClient, settings: Settings) -> None:
+def test_invalid_requests_are_refused(client: FlaskClient, settings: Settings) -> None:
     for changes in (
         {"size": -1},
         {"size": 1 << 54},
@@ -106,7 +106,7 @@ def test_a_hostile_name_is_only_words(client: FlaskClient, settings: Settings) -
     assert stored(settings) == sorted(f"{each}.{end}" for each in made for end in ("json", "part"))
 
 
-def test_an_id_that_is_none_finds_nothing(client: FlaskClient, settings: Settings) -> None:
+def test_an_invalid_id_finds_nothing(client: FlaskClient, settings: Settings) -> None:
     begin(client)
     before = stored(settings)
     odd = (
@@ -233,7 +233,7 @@ def test_a_whole_upload_left_unused_is_removed(client: FlaskClient, settings: Se
     assert client.get(f"/api/uploads/{upload['id']}").status_code == 404
 
 
-def test_what_a_crash_left_half_made_is_removed(client: FlaskClient, settings: Settings) -> None:
+def test_incomplete_uploads_of_a_crash_are_removed(client: FlaskClient, settings: Settings) -> None:
     upload = begin(client)
     folder = settings.state_dir / "uploads"
     (folder / "orphan.part").write_bytes(b"x")
