@@ -1,8 +1,7 @@
 """The stage's web server: on loopback, it falls asleep by a command and wakes by a magic packet.
 
-No root and no namespace: asleep it takes connections and says nothing. What it draws, and what
-falling and waking take, are those of the past (tests/simulator/past), so that one goes on as the
-other.
+It needs neither root nor a namespace: asleep it accepts connections and never answers. Its power,
+and its times of falling asleep and waking, match the generated past (tests/simulator/past).
 """
 
 import contextlib
@@ -62,7 +61,7 @@ def hung_up(client: socket.socket) -> bool:
 
 
 class Backend:
-    """`asleep_file` is what the command to sleep makes; `meter_file` says the watts."""
+    """The sleep command creates `asleep_file`; `meter_file` has the watts."""
 
     def __init__(self, directory: Path, *, quick: bool = False) -> None:
         """`quick`: it falls and wakes at once."""

@@ -1,8 +1,8 @@
 """A stage for the session, and pages of a real Chromium that must stay clean.
 
-`page` is an administrator's, wide and light; `open_page(...)` makes others. Whatever a page
-says on its console as an error or a warning, throws, or asks of another host, fails the test at
-its end: `page.watch.allow("words")` beforehand where a test provokes it.
+`page` is an administrator's, wide and light; `open_page(...)` makes others. An error or warning on
+a page's console, an exception, or a request to another host fails the test at its end. A test that
+provokes one calls `page.watch.allow("words")` beforehand.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _USUAL = (
 
 
 class Watch:
-    """What a browser's pages did that they should not."""
+    """Collects forbidden actions of a browser's pages."""
 
     def __init__(self, url: str) -> None:
         self.wrong: list[str] = []
@@ -69,7 +69,7 @@ class Watch:
         self._allowed = [*_USUAL]
 
     def allow(self, pattern: str) -> None:
-        """Take no notice of what matches: the test provokes it."""
+        """Ignore messages that match: the test provokes them."""
         self._allowed.append(pattern)
 
     def context(self, context: BrowserContext) -> None:
@@ -96,7 +96,7 @@ class Watch:
         assert left == [], "\n".join(left)
 
     def take(self) -> list[str]:
-        """Return what there was, and begin anew."""
+        """Return the collected messages, and start over."""
         left = self._left()
         self.wrong.clear()
         self._allowed = [*_USUAL]
@@ -107,7 +107,7 @@ class Watch:
 
 
 class WatchedPage:
-    """A page, and who watches it; everything else is Playwright's own."""
+    """A page and its watch; everything else is Playwright's own."""
 
     def __init__(self, page: Page, watch: Watch) -> None:
         self.page = page
@@ -151,8 +151,8 @@ def stage() -> Iterator[Stage]:
 class Pages:
     """Pages of one web interface, each watched; `end()` closes those that a test has opened.
 
-    Browsers' contexts are kept, for what they have loaded once: but not those of nobody, and those
-    that a test has to itself.
+    Browser contexts are reused, because they have cached files. Contexts without a login, or of a
+    test's own, are not.
     """
 
     def __init__(self, browser: Browser, stage: Stage) -> None:
@@ -174,7 +174,7 @@ class Pages:
         **options: Any,
     ) -> WatchedPage:
         """Open a page; `own`: the test changes more of its browser than this page."""
-        # The office's language counts more than the browser's: who reads another has chosen it.
+        # The office's language overrides the browser's, so German needs a user who chose it.
         user = GERMAN if (user, language) == (USER, "de") else user
         how = (user or "", size, scheme, language)
         made = None if own or options or user is None else self._kept.get(how)
@@ -235,7 +235,7 @@ def new_context(browser: Browser, url: str, **options: Any) -> tuple[BrowserCont
 
 @contextmanager
 def watched(browser: Browser, url: str, **options: Any) -> Iterator[WatchedPage]:
-    """Yield a page of nobody's; what it does that it should not fails the test."""
+    """Yield a page without a login; its forbidden actions fail the test."""
     context, watch = new_context(browser, url, **{**SIZES["desktop"], **options})
     try:
         yield WatchedPage(context.new_page(), watch)

@@ -1,7 +1,7 @@
 """A new box in a virtual office: no configuration, the web interface unclaimed, a plug that meters.
 
-What the first run does to a box is seen here as it is: real machines to be found by ARP, a
-real login by ssh, a server that really falls silent.
+The first run is tested without fakes: ARP finds real machines, ssh really logs in, and the server
+really falls asleep.
 """
 
 import contextlib
@@ -129,7 +129,7 @@ class NewBox:
         wait_for(self.box.healthy, "the controller")
 
     def start_webui(self) -> None:
-        """Start it as on a box, but for TLS."""
+        """Start it as on a box, but without TLS."""
         self.webui = self.box.start_webui(f"{BOX}:{PORT}")
         wait_for(lambda: CODE.search(self.said("webui")), "the claim code")
 
@@ -139,7 +139,7 @@ class NewBox:
         return file.read_text() if file.exists() else ""
 
     def claim_code(self) -> str:
-        """Return the code that whoever stands before the box can read."""
+        """Return the code that a person in front of the box can read."""
         found = CODE.search(self.said("webui"))
         assert found
         return found[1]
@@ -148,7 +148,7 @@ class NewBox:
         """Do on the server what the guide asks for: the line, and the command it allows."""
         server = self.office.server
         (server.directory / "authorized_keys").write_text(f"{line}\n")
-        # Not one that somebody who logs in is met by, and that ends with him.
+        # The listener, not an sshd of a session, which ends with the login.
         sshd = next(pid for pid in server.pids() if "[listener]" in _title(pid))
         command = _SLEEPER.format(command=server.directory / "naproxy-sleep")
         server.run(["nsenter", "-t", str(sshd), "--mount", "sh", "-ec", command])
@@ -181,7 +181,7 @@ def _folder(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # What another test put there is its own to take away.
+        # Other tests remove their own files.
         with contextlib.suppress(OSError):
             if new:
                 path.rmdir()
@@ -195,7 +195,7 @@ def _title(pid: int) -> str:
 
 @contextlib.contextmanager
 def new_box(board: Settings) -> Iterator[NewBox]:
-    """Make the office; what was said in it is kept in build/webui."""
+    """Make the office; its logs are kept in build/webui."""
     with Office(keep=ROOT / "build/webui/first_run", board=board) as office, NewBox(office) as made:
         yield made
 

@@ -1,5 +1,5 @@
-"""What every page must be: accessible as axe-core sees it, no wider than the screen, large enough
-for fingers, and still while it loads."""
+"""Checks of every page: accessible by axe-core, no wider than the screen, large enough for
+fingers, and without layout shifts while it loads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import expect
 
 SHOTS = os.environ.get("SHOTS", "")
-"""Folder for pictures of what is looked at."""
+"""Folder for screenshots of the checked pages."""
 PATIENCE_MS = 60_000
 LATENCY_MS = 200
 MOST_SHIFT = 0.05
@@ -56,7 +56,7 @@ def until(page: Any, seen: Callable[[], object]) -> None:
 
 
 def open_all(page: Any) -> None:
-    """Unfold everything; what then asks for something is waited for."""
+    """Unfold everything, and wait for the requests that this causes."""
     page.evaluate("document.querySelectorAll('main details').forEach(each => each.open = true)")
     settle(page)
 
@@ -87,7 +87,7 @@ def clean(page: Any, name: str = "") -> None:
 
 
 def clean_narrow_and_dark(page: Any, name: str = "") -> None:
-    """Fail unless it is so for who is hardest to please; then it is wide and light again."""
+    """Fail unless the page is clean narrow and dark, too; then make it wide and light again."""
     before = page.viewport_size
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme="dark")
@@ -98,9 +98,9 @@ def clean_narrow_and_dark(page: Any, name: str = "") -> None:
 
 
 def too_wide(page: Any) -> list[str]:
-    """Return what reaches over an edge, if the page scrolls sideways and goes on doing so.
+    """Return the elements beyond an edge, if the page keeps scrolling sideways.
 
-    A busy machine takes its time to draw a page anew that has become narrower.
+    A busy machine needs time to redraw a page that has become narrower.
     """
     for _ in range(10):
         if not (found := _over_an_edge(page)):
@@ -153,10 +153,10 @@ def jumps(page: Any) -> list[str]:
 
 
 def too_small(page: Any) -> list[str]:
-    """Return what is smaller than 24 px, or, where fingers aim, than 44 px.
+    """Return the targets smaller than 24 px, or than 44 px on touch screens.
 
-    A link or a term in a sentence is as high as its line; what a table's grid or a drawing has may
-    be 24 px, for there is another way to the same.
+    A link or a term in a sentence is as high as its line. Targets in a table's grid or a drawing
+    may be 24 px, because there is another way to the same action.
     """
     found: list[str] = page.evaluate(
         """() => {

@@ -1,4 +1,4 @@
-"""Who may use the web interface of a stage or of the demonstration."""
+"""The users of the web interface of a stage or of the demonstration."""
 
 from pathlib import Path
 

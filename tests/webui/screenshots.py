@@ -72,7 +72,7 @@ def pictures() -> Iterator[Picture]:
 def every(browser: Browser, stage: Stage, state: Any) -> list[Picture]:
     """Return all pages, and those that they lead to below them, at each width, in each scheme."""
     shown = {page.path for page in discover() if isinstance(page, WebPage)}
-    # These are for who is not signed in, or for a box that is not set up.
+    # These need a user who is not signed in, or a box that is not set up.
     paths = {*(shown - {"/login", "/claim", "/setup"}), "/setup/again"}
     page = browser.new_page(base_url=stage.url, storage_state=state)
     for path in sorted(paths):

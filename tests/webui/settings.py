@@ -1,4 +1,4 @@
-"""What tests of settings do on a page and ask of a stage."""
+"""Shared by tests of settings: actions on a page, and questions to a stage."""
 
 from __future__ import annotations
 

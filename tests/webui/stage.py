@@ -49,7 +49,7 @@ VARNISH = {
     "SMA.default.g_bytes": 126 << 20,
     "SMA.default.g_space": 2 << 20,
 }
-"""What it says of its cache."""
+"""Varnish's counters of its cache."""
 
 
 class StageError(RuntimeError):
@@ -278,9 +278,9 @@ class Stage:
         self.api("POST", "/v1/servers/web/mode", {"mode": "auto"})
 
     def _stays_awake(self) -> bool:
-        """Whether it is awake, and no order to sleep is on its way: one may come after all.
+        """Return whether it is awake, and no sleep command is on its way.
 
-        In this order: what is not on its way any more has come.
+        The order of the checks matters: a command that is no longer on its way has arrived.
         """
         return (
             not self._being_told_to_sleep()

@@ -1,8 +1,8 @@
-"""What an administrator's task takes: clicks, fields and seconds, as a story tells it.
+"""Measures an administrator's task as a story: clicks, fields and seconds.
 
-A story begins on the page Now. A click on a button or a link is one, a choice from a list is
-two, and so is a file: one opens it, one chooses. What is typed is a field. The seconds are those
-of a script that need not read.
+A story begins on the page Now. A click on a button or a link counts as one. A choice from a list
+or of a file counts as two: one opens, one chooses. A typed value counts as a field. The seconds
+are a script's, which does not need time to read.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Story:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """What a test does here takes none of the story's seconds."""
+        """Exclude the time of a test's own work from the story's seconds."""
         began_s = time.monotonic()
         yield
         self._began_s += time.monotonic() - began_s

@@ -228,9 +228,9 @@ def test_a_session_ends_from_another_browser(open_page: OpenPage, size: Size) ->
     settle(pages[0])
     rows = pages[0].locator("#sessions tbody tr")
     before = rows.count()
-    # The one that was used last, but for this browser's own.
+    # The session that was used last, except this browser's own.
     rows.get_by_role("button", name=re.compile("End the session")).first.click()
     expect(rows).to_have_count(before - 1)
-    # It asks on by itself, is told that nobody is logged in, and goes there.
+    # It keeps polling, gets a 401 without a login, and opens the login page.
     pages[1].watch.allow("401")
     pages[1].wait_for_url(re.compile("/login"))

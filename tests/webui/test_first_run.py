@@ -95,7 +95,7 @@ def test_the_server_is_found_by_itself(page: WatchedPage, made: NewBox) -> None:
     assert "Shelly" not in page.locator("#hosts").inner_text()
 
 
-def test_what_a_stranger_says_of_itself_is_text(page: WatchedPage) -> None:
+def test_a_found_machines_description_is_shown_as_text(page: WatchedPage) -> None:
     stranger = page.locator(".choice", has_text=STRANGER)
     expect(stranger).to_contain_text("“<img src=x onerror=alert(1)>")
     assert page.locator("#setup img, #setup .choice script").count() == 0
@@ -131,7 +131,7 @@ def test_the_chosen_machine_becomes_the_server(page: WatchedPage, made: NewBox) 
     made.box.await_state("awake")
 
 
-def test_names_are_taken_out_of_what_was_pasted(page: WatchedPage, made: NewBox) -> None:
+def test_host_names_are_extracted_from_pasted_text(page: WatchedPage, made: NewBox) -> None:
     page.locator("#hosts").fill("https://www.office.example/start\nbad name<b>")
     page.locator("[form=form]").click()
     expect(page.locator("#form")).to_contain_text("cannot be the name of a website")
@@ -173,7 +173,7 @@ def test_the_box_looks_at_the_website_and_proposes_a_cache(page: WatchedPage, ma
     assert made.settings()["server"][0]["cache"]["mode"] == "frozen"
 
 
-def test_the_box_is_let_in_by_what_the_guide_says(page: WatchedPage, made: NewBox) -> None:
+def test_following_the_guide_gives_the_box_access(page: WatchedPage, made: NewBox) -> None:
     expect(page.locator("#key-script")).to_contain_text("useradd", timeout=LONG_MS)
     clean_narrow_and_dark(page, "5-sleep")
     page.locator("#check").click()
@@ -275,7 +275,7 @@ def test_the_server_is_proved_to_wake_while_one_watches(
     page.wait_for_url("**/setup/waiting")
 
 
-def test_who_may_wait_is_asked_with_the_measured_wake(page: WatchedPage, made: NewBox) -> None:
+def test_the_waiting_step_shows_the_measured_wake(page: WatchedPage, made: NewBox) -> None:
     cards = page.locator("#cards")
     expect(cards).to_contain_text(re.compile(r"The server wakes in [\d.]+\ss\."))
     expect(cards).to_contain_text("An example, not your website", timeout=LONG_MS)

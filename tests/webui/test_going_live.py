@@ -112,7 +112,9 @@ def test_after_the_test_direct_visitors_are_answered_and_the_page_says_what_it_w
     assert slept(made) == before
 
 
-def test_who_looks_at_the_box_by_its_address_is_no_visitor(page: WatchedPage, made: NewBox) -> None:
+def test_a_request_to_the_boxs_address_does_not_count_as_visitor(
+    page: WatchedPage, made: NewBox
+) -> None:
     page.goto(LIVE)
     sees(page, f"waits for the first visitor who reaches {HOST} through it")
     clean(page)

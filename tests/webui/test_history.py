@@ -65,7 +65,7 @@ def middle(page: Any, selector: str, share: float) -> tuple[float, float]:
     return box["x"] + share * box["width"], box["y"] + box["height"] / 2
 
 
-# What is shown
+# The shown range
 
 
 def test_back_and_forward_lead_through_the_days(page: WatchedPage) -> None:
@@ -97,7 +97,7 @@ def test_power_and_states_share_one_axis(page: WatchedPage) -> None:
 
 
 @pytest.mark.long
-def test_states_are_told_by_keyboard_with_reason_cause_and_what_was_drawn(
+def test_states_are_read_by_keyboard_with_reason_cause_and_power(
     page: WatchedPage,
 ) -> None:
     show(page, "/history?view=day&day=" + yesterday())
@@ -113,7 +113,7 @@ def test_states_are_told_by_keyboard_with_reason_cause_and_what_was_drawn(
     assert sum("Why: " in words for words in seen) > 3
     before = strip.get_attribute("viewBox")
     page.set_viewport_size({"width": 1100, "height": 900})
-    expect(strip).not_to_have_attribute("viewBox", before or "")  # it was drawn anew
+    expect(strip).not_to_have_attribute("viewBox", before or "")  # it was redrawn
     chosen = strip.get_attribute("aria-activedescendant")
     expect(page.locator(f"#{chosen}")).to_have_attribute("aria-selected", "true")
 
@@ -196,7 +196,7 @@ def test_lines_are_one_stop_of_the_tab_key(page: WatchedPage) -> None:
 
 
 @pytest.mark.long
-def test_who_wakes_it_is_told_by_each_kind(page: WatchedPage) -> None:
+def test_wakers_are_listed_by_each_kind(page: WatchedPage) -> None:
     show(page, "/history?tab=wakes&view=month")
     for name, sample in (
         ("IP address", r"\d\.\d"),
@@ -330,7 +330,7 @@ def come(stage: Stage, **wake_request: str) -> None:
         stage.wait("awake")
 
 
-def test_what_is_not_measured_is_not_drawn(quiet_page: WatchedPage, quiet_stage: Stage) -> None:
+def test_unmeasured_time_is_not_drawn(quiet_page: WatchedPage, quiet_stage: Stage) -> None:
     page = quiet_page
     noon = datetime.fromisoformat(f"{yesterday()}T12:00").replace(tzinfo=ZURICH)
     first = int(noon.timestamp() // 60)
@@ -352,7 +352,9 @@ def test_what_is_not_measured_is_not_drawn(quiet_page: WatchedPage, quiet_stage:
     )
 
 
-def test_what_came_from_the_network_is_text(quiet_page: WatchedPage, quiet_stage: Stage) -> None:
+def test_data_from_the_network_is_shown_as_text(
+    quiet_page: WatchedPage, quiet_stage: Stage
+) -> None:
     page = quiet_page
     for _ in range(2):
         come(quiet_stage, agent=EVIL[:110], path=f"/{EVIL}", host=EVIL[:60], client=EVIL[:60])

@@ -63,10 +63,10 @@ def issuer(stage: Stage, pebbles: Pebble, as_it_was: None) -> Pebble:
 
 @pytest.fixture
 def elsewhere(stage: Stage, issuer: Pebble) -> str:
-    """The website's name, which leads to nobody.
+    """The website's name, which resolves to no server.
 
-    Another than in the other tests: Pebble believes in one of a hundred that a name which was ours
-    still is, whatever PEBBLE_AUTHZREUSE says.
+    The other tests use another name: in one of a hundred cases Pebble reuses an authorization of a
+    name, regardless of PEBBLE_AUTHZREUSE.
     """
     name = "elsewhere.example"
     put(stage, "server.web", hosts=[name])
@@ -168,7 +168,7 @@ def test_the_card_says_by_itself_what_a_change_led_to(
 
 
 @pytest.mark.long
-def test_what_is_wrong_is_said_beside_the_field_it_is_about(
+def test_an_error_is_shown_beside_its_field(
     open_page: OpenPage, stage: Stage, authority: Authority
 ) -> None:
     page = open_page(PATH)
@@ -253,7 +253,7 @@ def test_one_that_visitors_need_is_removed_after_two_questions(
 
 
 @pytest.mark.long
-def test_what_only_the_box_s_https_has_goes_with_it(open_page: OpenPage, stage: Stage) -> None:
+def test_options_of_the_boxs_https_are_reset_without_it(open_page: OpenPage, stage: Stage) -> None:
     change(stage, mode="box", redirect=True, hsts_s=3600)
     page = open_page(PATH)
     page.locator("fieldset[data-key=mode] input[value=unused]").check()
@@ -418,7 +418,7 @@ def test_one_that_does_not_come_says_why_and_when_the_next_try_is(
 
 
 @pytest.mark.long
-def test_what_is_missing_is_said_beside_its_field_and_nothing_changes(
+def test_a_missing_value_is_shown_beside_its_field_and_changes_nothing(
     open_page: OpenPage, stage: Stage
 ) -> None:
     names = [HOST, "*.office.example", "b\u00fcro.example"]

@@ -21,7 +21,7 @@ VALUES = "../pages/settings/values"
 
 @pytest.fixture(scope="module")
 def kit(browser: Browser, stage: Stage, pages: Pages) -> Iterator[Any]:
-    """`kit("format", "clock(0)")`: what a function of a module of the kit returns."""
+    """`kit("format", "clock(0)")` returns the result of a function in a module of the kit."""
     options = {"storage_state": pages.login(USER), "timezone_id": "Asia/Tokyo"}
     with watched(browser, stage.url, **options) as page:
         page.goto("/account")

@@ -1,4 +1,4 @@
-"""What could not be read is said where it belongs; nothing old stands there as if it were that."""
+"""A part that could not be read says so in its place, and shows no old content as current."""
 
 from __future__ import annotations
 

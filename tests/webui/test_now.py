@@ -1,4 +1,4 @@
-"""The page Now in a browser: live, its buttons work, and what a visitor sends is never markup."""
+"""The page Now in a browser: live, its buttons work, and data from visitors is never markup."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OpenNow = Callable[..., WatchedPage]
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    """Nobody comes here, so nothing happens but what a test does."""
+    """A stage without visitors: only a test's actions cause events."""
     with Stage(days=FEW_DAYS, visitors=False) as started:
         yield started
 
@@ -202,7 +202,7 @@ def test_three_servers_fit_a_phone_and_each_row_says_what_is_wrong(now: OpenNow)
 
 
 @pytest.mark.long
-def test_what_is_to_do_leads_there_and_can_be_dismissed_and_taken_back(now: OpenNow) -> None:
+def test_a_task_has_a_link_and_its_dismissal_can_be_undone(now: OpenNow) -> None:
     page = now()
     todo = page.locator("#todo")
     line = todo.get_by_role("link", name="Download a backup of the box.")
@@ -213,7 +213,7 @@ def test_what_is_to_do_leads_there_and_can_be_dismissed_and_taken_back(now: Open
     expect(line).to_be_visible()
 
 
-def test_the_sentence_says_what_it_does_and_what_was_saved(now: OpenNow, stage: Stage) -> None:
+def test_the_sentence_has_the_state_and_the_savings(now: OpenNow, stage: Stage) -> None:
     page = now()
     sums = page.request.get(f"{stage.url}/api/now/overview").json()
     # The made past has a few hours. At night they save less than a cent, and the page says so.
@@ -290,7 +290,7 @@ def hostile(said: Any) -> Any:
     return {**said, "history_error": HOSTILE}
 
 
-def test_whatever_comes_from_elsewhere_is_text(now: OpenNow) -> None:
+def test_hostile_values_are_shown_as_text(now: OpenNow) -> None:
     page = now(hostile)
     expect(page.locator("h2").get_by_text(HOSTILE)).to_be_visible()
     expect(page.locator("dd").get_by_text(HOSTILE).last).to_be_visible()

@@ -1,4 +1,4 @@
-"""The web interface as an app: what a browser shows while the box does not answer."""
+"""The web interface as an app: the browser's page while the box does not answer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Every page, light and dark, wide or on a phone: clean, accessible, not wider than the screen,
 large enough for fingers, and nothing jumps while it loads.
 
-Pages find themselves into this test as they find themselves into the navigation. What hangs
-below one, such as the settings, is found by its links.
+The test discovers pages the way the navigation does. It finds subpages, such as those of the
+settings, by their links.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def look_at(page: WatchedPage, path: str, width: int, narrower: int) -> list[str
 
 
 def look_at_all(page: WatchedPage, path: str, width: int, narrower: int) -> list[str]:
-    """Look at a page and what hangs below it."""
+    """Look at a page and its subpages."""
     far_away(page)
     found = look_at(page, path, width, narrower)
     links = page.eval_on_selector_all("main a[href]", "all => all.map((a) => a.pathname)")
@@ -83,7 +83,7 @@ def test_page_in_german_on_a_dark_phone(open_page: OpenPage, path: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", PAGES)
-def test_what_hangs_below_a_page_in_german_on_a_dark_phone(open_page: OpenPage, path: str) -> None:
+def test_subpages_are_clean_in_german_on_a_dark_phone(open_page: OpenPage, path: str) -> None:
     found = look_at_all(open_page(size="narrow", scheme="dark", language="de"), path, 375, 360)
     assert found == [], "\n".join(found)
 
@@ -140,7 +140,7 @@ def test_the_skip_link_leads_to_the_content(open_page: OpenPage) -> None:
     assert page.evaluate("document.activeElement.id") == "main"
 
 
-def test_a_page_from_right_to_left_is_turned_around_but_for_its_charts(
+def test_a_right_to_left_page_is_mirrored_except_its_charts(
     open_page: OpenPage,
 ) -> None:
     page = open_page("/history")

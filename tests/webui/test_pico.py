@@ -28,7 +28,7 @@ from tests.webui.looks import clean, settle
 
 
 class Bench:
-    """A Pico in a socket, and what the box answers about it."""
+    """A Pico in a socket, and the box's answers about it."""
 
     def __init__(self, folder: Path) -> None:
         built = folder / "micropython.uf2"

@@ -30,12 +30,12 @@ def test_a_dark_page_is_printed_black_on_white_without_navigation(
     pressed = ".side, .top, .foot, .segmented, .tabs, .button, main form"
     assert page.locator(pressed).locator("visible=true").count() == 0
     assert too_wide(page) == []
-    # A chart's picture is as wide as its place, once it has been drawn anew: nothing is cut off.
+    # Once redrawn, a chart's picture is as wide as its place: nothing is cut off.
     page.locator("canvas").first.wait_for()
     over = "(all) => all.filter((each) => each.clientWidth > each.parentElement.clientWidth)"
     wait_for(lambda: page.eval_on_selector_all("canvas", f"{over}.length") == 0, "charts to fit")
     assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
-    # Also those that nobody had come near.
+    # Also the charts that were never scrolled into view.
     assert page.eval_on_selector_all("canvas", "(all) => all.every((c) => Chart.getChart(c))")
 
 
@@ -50,7 +50,7 @@ def test_a_week_of_history_prints_small_with_the_strip_under_its_power(
     assert len(page.pdf(prefer_css_page_size=True)) < 1_000_000
     page.set_viewport_size({"width": A4_WIDTH, "height": 960})
     still(page)
-    # The chart is drawn anew for paper, or its picture shrinks: the strip goes with both.
+    # The chart is redrawn for paper, or its picture shrinks: the strip follows both.
     ends = page.evaluate(
         """() => {
             const drawn = document.querySelector('#power canvas');

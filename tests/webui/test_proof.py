@@ -1,6 +1,6 @@
-"""The proof's page after a proof: what it measured is taken over; a plan that cannot be is refused.
+"""The proof's page after a proof: measured powers are accepted; an impossible plan is refused.
 
-That a server is proved while one watches is in test_first_run.py.
+test_first_run.py watches a proof while it runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("as_it_was")
 
 
 def reckoned(stage: Stage) -> Any:
-    """Return the powers that the rule for sleeping reckons with."""
+    """Return the powers that the sleep rule uses."""
     return stage.api("GET", "/v1/servers/web/power")["in_force"]
 
 
@@ -43,7 +43,7 @@ def tab_to(page: WatchedPage, wanted: Any) -> None:
     pytest.fail("the Tab key does not lead there")
 
 
-def test_what_was_measured_is_taken_over_with_the_keyboard(page: WatchedPage, stage: Stage) -> None:
+def test_measured_powers_are_accepted_with_the_keyboard(page: WatchedPage, stage: Stage) -> None:
     before, found = reckoned(stage), measured(stage)
     assert before != found
     page.goto(PATH)

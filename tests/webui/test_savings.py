@@ -1,4 +1,4 @@
-"""Savings in a browser: what was saved, what if, and an office that has told no price."""
+"""Savings in a browser: the savings, the comparison, and an office without a price."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LONG_MS = 120_000
 
 
 def open_savings(page: WatchedPage, query: str = "?view=all") -> None:
-    """Go there, and wait for what could have been saved."""
+    """Open the page, and wait for the possible savings."""
     page.goto(f"/savings{query}")
     expect(page.locator("#more-found")).to_be_visible(timeout=LONG_MS)
 
 
 def cell(page: WatchedPage, name: str, column: int) -> str:
-    """Return a figure of the comparison of what is (1) and what if (2)."""
+    """Return a figure of the comparison: column 1 is the actual case, 2 the other one."""
     row = page.locator("#if-found tr", has_text=name)
     return str(row.locator("td").nth(column).inner_text())
 
@@ -67,7 +67,7 @@ def test_another_rule_and_another_server_change_the_numbers(page: WatchedPage) -
 
 
 @pytest.mark.long
-def test_what_is_no_number_is_said_beside_its_field(page: WatchedPage) -> None:
+def test_an_invalid_number_is_reported_beside_its_field(page: WatchedPage) -> None:
     open_savings(page)
     page.get_by_label("Awake it draws").fill("plenty")
     page.locator("#if-form button.primary").click()
@@ -91,7 +91,7 @@ def no_price(page: WatchedPage) -> Iterator[None]:
 
 
 def _price(page: WatchedPage, price: str, co2: str) -> None:
-    """Tell them as the office does: what is changed past the interface it learns seconds later."""
+    """Set them on the page: the interface notices other changes only seconds later."""
     page.goto("/settings/office")
     for key, value in (("price_per_kwh", price), ("co2_g_per_kwh", co2)):
         page.locator(f'[data-where="office.{key}"]').fill(value)
@@ -114,7 +114,7 @@ def test_without_a_price_there_is_energy_only_and_where_to_enter_it(page: Watche
 
 
 @pytest.mark.long
-def test_who_may_only_look_can_change_nothing(viewer: WatchedPage, page: WatchedPage) -> None:
+def test_a_viewer_can_change_nothing(viewer: WatchedPage, page: WatchedPage) -> None:
     open_savings(page)  # which works it out
     open_savings(viewer)
     expect(viewer.locator("#if-form")).to_be_hidden()

@@ -22,7 +22,7 @@ PORTS = "53/udp/named 445/tcp/smbd 3306/tcp/mariadbd 5353/udp/avahi-daemon 5000/
 
 
 def told(stage: Stage, listens: str) -> None:
-    """Have the controller look, with what the script printed on the server."""
+    """Have the controller check, with the script's output from the server."""
     path = "/v1/servers/web/doctor"
     end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s:

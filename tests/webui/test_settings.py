@@ -1,4 +1,4 @@
-"""/settings in a real browser: refused and accepted, in words; what it leaves is put back."""
+"""/settings in a real browser: changes are accepted or refused with words, and then undone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_value_is_refused_beside_its_field_then_accepted_and_in_force(
     expect(field(page, "server.web.promise.fraction")).to_have_value("2.5")
 
 
-def test_what_a_promise_means_is_said_as_it_is_typed(page: WatchedPage) -> None:
+def test_the_meaning_of_a_promise_is_shown_as_it_is_typed(page: WatchedPage) -> None:
     page.goto("/settings/sleep")
     page.locator('input[value="teacher"]').check()
     share = field(page, "server.web.promise.fraction")
@@ -76,7 +76,7 @@ def test_what_a_promise_means_is_said_as_it_is_typed(page: WatchedPage) -> None:
     expect(page.locator("[data-save-bar]")).to_be_hidden()
 
 
-def test_who_leaves_with_something_unsaved_is_asked(page: WatchedPage) -> None:
+def test_leaving_with_unsaved_changes_asks_first(page: WatchedPage) -> None:
     page.goto("/settings/office")
     asked: list[str] = []
 
@@ -407,9 +407,7 @@ def test_only_a_key_that_is_sent_to_nobody_may_be_named_as_a_file(page: WatchedP
         expect(named).to_be_visible(visible=driver == "agent")
 
 
-def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
-    open_page: OpenPage, stage: Stage
-) -> None:
+def test_a_concurrent_change_is_not_overwritten(open_page: OpenPage, stage: Stage) -> None:
     one, other = open_page("/settings/office"), open_page("/settings/office")
     allow_refusals(other)
     field(one, "office.name").fill("One")
@@ -529,7 +527,7 @@ def test_hostile_lines_of_the_log_are_text_and_are_filtered(
     expect(page.locator("[data-log-lines]")).to_have_text("")
 
 
-def test_who_may_look_only_can_change_nothing(viewer: WatchedPage) -> None:
+def test_a_viewer_can_change_nothing(viewer: WatchedPage) -> None:
     viewer.goto("/settings/sleep")
     expect(viewer.locator(".notice")).to_contain_text("You may look, but not change")
     expect(viewer.locator('[data-where="server.web.promise.fraction"]')).to_be_disabled()
@@ -546,7 +544,7 @@ def test_any_setting_is_found_by_its_name(page: WatchedPage) -> None:
 
 
 class _Elsewhere(BaseHTTPRequestHandler):
-    """Somebody who takes notifications, and who says what electricity emits."""
+    """A server that accepts notifications, and has the CO2 of electricity."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -581,7 +579,7 @@ def test_a_test_notification_says_what_became_of_it(page: WatchedPage, elsewhere
             way.locator("summary").click()
         field(page, "notify.webhook").fill(f"http://{elsewhere}/{path}")
         save(page)
-        # The page begins anew then, and shows no secret.
+        # The page reloads then, and shows no secret.
         expect(field(page, "notify.webhook")).to_have_value("")
         saved(page)
         page.locator("#notify-test").click()
@@ -607,7 +605,7 @@ def test_a_token_that_would_go_unencrypted_is_warned_of(page: WatchedPage) -> No
 
 
 @pytest.mark.long
-def test_the_api_for_carbon_dioxide_is_asked_now_and_what_fails_is_said(
+def test_a_test_of_the_co2_api_shows_its_result_or_failure(
     page: WatchedPage, elsewhere: str
 ) -> None:
     page.goto("/settings/office")
@@ -619,7 +617,7 @@ def test_the_api_for_carbon_dioxide_is_asked_now_and_what_fails_is_said(
         field(page, "office.co2_key_file").fill(key)
         expect(said(page, "co2_in_clear")).to_contain_text("The key is sent unencrypted")
         save(page)
-        # The page begins anew then, and shows no key.
+        # The page reloads then, and shows no key.
         expect(field(page, "office.co2_key_file")).to_have_value("")
         saved(page)
         page.get_by_role("button", name="Ask now").click()

@@ -52,7 +52,7 @@ def old_page(browser: Browser) -> Iterator[WatchedPage]:
 
 
 @pytest.mark.long
-def test_what_last_month_saved_is_seen(old_page: WatchedPage) -> None:
+def test_last_months_savings_are_found(old_page: WatchedPage) -> None:
     page = old_page
     with Story(page, "see what last month saved") as story:
         story.to("Savings")

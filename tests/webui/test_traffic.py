@@ -55,7 +55,7 @@ def long_log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def traffic(page: WatchedPage) -> WatchedPage:
-    """The page of an administrator, whatever was estimated."""
+    """The page of an administrator, regardless of earlier estimates."""
     page.goto("/traffic")
     settle(page)
     # The script that takes logs comes last, and asks whether an estimate runs.
@@ -162,7 +162,7 @@ def test_robots_can_be_downloaded_by_name_and_day(traffic: WatchedPage, tmp_path
 
 
 @pytest.mark.long
-def test_how_full_the_cache_is_and_what_would_help_is_said(traffic: WatchedPage) -> None:
+def test_the_fill_of_the_cache_is_shown_with_advice(traffic: WatchedPage) -> None:
     kept = traffic.locator("#fill")
     expect(kept).to_contain_text("126 of 128 MB are in use, for 4,321 answers")
     expect(kept).to_contain_text("37 were pushed out to make room for others; 2,100 had run out")
@@ -170,7 +170,7 @@ def test_how_full_the_cache_is_and_what_would_help_is_said(traffic: WatchedPage)
 
 
 @pytest.mark.long
-def test_what_the_cache_let_go_is_judged(page: WatchedPage) -> None:
+def test_evictions_from_the_cache_lead_to_advice(page: WatchedPage) -> None:
     said = {"t_s": 0, "used_bytes": 9, "room_bytes": 9, "answers": 8000, "pushed_out": 5}
     told: dict[str, Any] = {"warming": [], "pages": []}
     page.route("**/api/traffic/cache", lambda route: route.fulfill(json=told))
@@ -187,7 +187,7 @@ def test_what_the_cache_let_go_is_judged(page: WatchedPage) -> None:
 
 
 @pytest.mark.long
-def test_what_was_asked_before_sleeps_is_told(page: WatchedPage) -> None:
+def test_cost_and_benefit_of_warming_are_shown(page: WatchedPage) -> None:
     page.goto("/traffic")
     warm = page.locator("#warm")
     expect(warm).to_contain_text("learns from visits")
@@ -207,7 +207,7 @@ def test_what_was_asked_before_sleeps_is_told(page: WatchedPage) -> None:
 
 
 @pytest.mark.long
-def test_what_checks_of_pages_found_is_told(page: WatchedPage) -> None:
+def test_results_of_page_checks_are_shown(page: WatchedPage) -> None:
     page.goto("/traffic")
     checked = page.locator("#checked")
     expect(checked).to_contain_text("The box does not check pages")
@@ -334,7 +334,7 @@ def test_a_result_is_there_after_a_reload_and_can_be_deleted(empty: WatchedPage,
     assert empty.locator("#result .verdict").count() == 0
 
 
-def test_what_is_no_log_is_said(empty: WatchedPage, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_log_is_reported(empty: WatchedPage, tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_bytes(os.urandom(5000))
     choose(empty, tmp_path / "photo.png")
     finished(empty)
@@ -342,7 +342,7 @@ def test_what_is_no_log_is_said(empty: WatchedPage, tmp_path: Path) -> None:
     assert empty.locator("#result canvas").count() == 0
 
 
-def test_what_a_log_holds_and_is_called_is_only_text(empty: WatchedPage, tmp_path: Path) -> None:
+def test_a_logs_name_and_content_are_shown_as_text(empty: WatchedPage, tmp_path: Path) -> None:
     markup = "<img src=x onerror=document.title='owned'>"
     odd = log_file(tmp_path / f"{markup}.log", 100)
     with odd.open("a") as file:
@@ -496,7 +496,7 @@ def test_an_estimate_that_runs_can_be_cancelled(empty: WatchedPage, tmp_path: Pa
 
 
 @pytest.mark.long
-def test_who_may_only_look_sees_the_result_and_sends_nothing(
+def test_a_viewer_sees_the_result_and_cannot_upload(
     estimated: WatchedPage, open_page: OpenPage
 ) -> None:
     looking = open_page("/traffic", user=VIEWER)

@@ -26,7 +26,7 @@ HELPER = """#!/bin/sh
 exit 0
 """
 BROKEN = r"ERR_|Failed to load resource|502|503"
-"""What Chromium says of connections that break."""
+"""Chromium's messages about broken connections."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def shared(
 def update_page(browser: Browser, box: Stage) -> Iterator[WatchedPage]:
     with watched(browser, box.url) as page:
         log_in(page.page)
-        page.watch.take()  # what it asked for meanwhile
+        page.watch.take()  # discard the messages until now
         page.goto("/update")
         page.get_by_text("Place A").first.wait_for()
         yield page
@@ -155,7 +155,7 @@ def test_an_update_from_the_file_to_the_restart_and_back_again(
 
 
 def restart(page: Any, box: Stage, machine: RaucMachine, slot: str) -> None:
-    """Begin anew, from this place; sessions are forgotten then."""
+    """Restart the box from this slot, which ends all sessions."""
     box.switch_off()
     machine.boot(slot)
     box.start_controller()

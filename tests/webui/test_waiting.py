@@ -1,4 +1,4 @@
-"""Who may wait, in a browser: three cards of a new box, of one that only watched, and of a log."""
+"""The choice of visitors who may wait, in a browser: cards of a new or watching box, or a log."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_box_that_only_watches_shows_its_own_visitors(browser: Browser) -> Non
         seen = page.locator("[data-waiting]")
         expect(seen).to_contain_text(re.compile(r"the box's own records: .* in [23]\.?\d? d"))
         expect(seen).not_to_contain_text("example")
-        # A card fills in both halves of the promise; a share of one's own is no card.
+        # A card fills in both fields of the promise; a custom share matches no card.
         card(page, "hardly").locator("input").check()
         expect(field(page, "server.web.promise.fraction")).to_have_value("1")
         save(page)

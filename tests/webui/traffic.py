@@ -1,7 +1,7 @@
-"""Visitors of the stage: what Varnish would write into ring and page, written there.
+"""Visitors of the stage: writes the entries that Varnish would write into ring and page.
 
-No Varnish runs on the stage; `make demo` has one. The requests are made up, and become
-outcomes as those of the past do (tests/simulator/past/front.py).
+No Varnish runs on the stage; `make demo` has one. The requests are invented, and get their
+outcomes like those of the past (tests/simulator/past/front.py).
 """
 
 import asyncio
@@ -108,7 +108,7 @@ class Traffic:
             watching.cancel()
 
     async def _watch(self) -> None:
-        """Hear of the state: who waits for it in Varnish is woken by a futex instead."""
+        """Poll the state; threads that wait for it in Varnish are woken by a futex instead."""
         known: State | None = None
         while True:
             state = State(self._page.server(0).state)

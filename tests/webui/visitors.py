@@ -33,7 +33,7 @@ class Visitors:
         pause_s: float = 0.3,
         fresh: bool = True,
     ):
-        """`fresh`: ask for what nobody has asked for, which the cache does not have."""
+        """`fresh`: request a new URL each time, which the cache does not have."""
         self._office = office
         self._site = site
         self._record = office.directory / f"{name}.dns"
