@@ -1,5 +1,5 @@
-// Before the suite's server: `node --import origin.mjs server.mjs`. It gives the headers that number
-// the requests their own names again, see run.mjs.
+// Loaded before the suite's server: `node --import origin.mjs server.mjs`. It gives the headers
+// that number the requests their own names again, see run.mjs.
 import { subscribe } from "node:diagnostics_channel";
 
 subscribe("http.server.request.start", (message) => {
