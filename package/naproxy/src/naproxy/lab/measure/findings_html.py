@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, Final
 
 from naproxy.lab import svg
-from naproxy.lab.measure.declared import Experiment, label
+from naproxy.lab.measure.declared import Experiment, Levels, label
 from naproxy.lab.measure.findings import Metric, series
+
+_MOST_LINES: Final = 6
+"""As many as the chart has colours and dashes."""
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -52,46 +55,53 @@ def _page(
         yield f"<p>Meter: {escape(str(about['meter']))}; accuracy: {escape(about['accuracy'])}</p>"
     for number, metric in enumerate(metrics):
         yield f"<h2>{escape(metric.name)}</h2>"
-        chart = _chart(experiment, metric)
-        if chart:
-            yield svg.own_ids(chart, str(number))
+        for place, chart in enumerate(_charts(experiment, metric)):
+            yield svg.own_ids(chart, f"{number}-{place}")
         yield from _means(experiment, metric)
         yield from _comparisons(experiment, metric)
         yield from _lines(metric)
     yield "</html>"
 
 
-def _chart(experiment: Experiment, metric: Metric) -> str | None:
-    """Draw lines over the first numeric factor, or else a bar for each cell."""
-    known = {mean.cell: mean.estimate for mean in metric.means}
+def _charts(experiment: Experiment, metric: Metric) -> Iterator[str]:
+    """Draw lines over the numeric factor with the most lines, or else a bar for each cell.
+
+    Lines and bars are named by their levels; a factor with one level has no part in the name.
+    """
+    varied = [factor.name for factor in experiment.factors if len(factor.levels) > 1]
+    known = {mean.cell: mean.estimate.value for mean in metric.means if mean.estimate}
     counts = [mean.n for mean in metric.means]
-    note = (
-        f"n = {min(counts)}"
-        if min(counts) == max(counts)
-        else (f"n = {min(counts)} to {max(counts)}")
+    n = f"n = {min(counts)}" + (f" to {max(counts)}" if max(counts) > min(counts) else "")
+    numeric = [factor.name for factor in experiment.factors if factor.numeric]
+    over = max(
+        (name for name in numeric if name in varied),
+        key=lambda name: sum(len(cells) > 1 for _, cells in series(experiment, name)),
+        default=None,
     )
-    title = f"{metric.name}, means, {note}"
-    over = next((f for f in experiment.factors if f.numeric and len(f.levels) > 1), None)
-    if over:
-        lines = []
-        for fixed, cells in series(experiment, over.name):
-            points = sorted(
-                (float(experiment.cells[cell][over.name]), estimate.value)
-                for cell in cells
-                if (estimate := known[cell])
-            )
-            lines.append(svg.Line(label(fixed) or metric.name, points))
-        if not any(line.points for line in lines):
-            return None
-        return svg.line_chart(
-            title, f"Means over {over.name}", lines, x_label=over.name, y_label=metric.name
-        )
-    values = [(cell, estimate.value) for cell, estimate in known.items() if estimate]
-    if not values or min(value for _, value in values) < 0:
-        return None
-    names = [label(experiment.cells[cell]) or experiment.name for cell, _ in values]
-    bars = [svg.Bars(metric.name, [value for _, value in values])]
-    return svg.bar_chart(title, "A bar for each combination", names, bars, y_label=metric.name)
+    named = [name for name in varied if name != over]
+    title = f"{metric.name} by {', '.join(named)}; {n}" if named else f"{metric.name}; {n}"
+    if over is None:
+        values = [svg.Bars(metric.name, list(known.values()))]
+        names = [_levels(experiment.cells[cell], named) for cell in known]
+        if known and min(known.values()) >= 0:
+            yield svg.bar_chart(title, "Means", names, values, y_label=metric.name)
+        return
+    lines = []
+    for fixed, cells in series(experiment, over):
+        points = [
+            (float(experiment.cells[cell][over]), known[cell]) for cell in cells if cell in known
+        ]
+        if len(points) > 1:
+            lines.append(svg.Line(_levels(fixed, named) or metric.name, sorted(points)))
+    for first in range(0, len(lines), _MOST_LINES):
+        some = lines[first : first + _MOST_LINES]
+        yield svg.line_chart(title, f"Means over {over}", some, x_label=over, y_label=metric.name)
+
+
+def _levels(cell: Levels, names: Sequence[str]) -> str:
+    return ", ".join(
+        f"{cell[name]:g}" if isinstance(cell[name], float) else str(cell[name]) for name in names
+    )
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
