@@ -243,6 +243,17 @@ def test_runs_of_another_declaration_are_not_continued(tmp_path: Path) -> None:
             run(other, Machine(), tmp_path / "runs")
 
 
+def test_a_damaged_file_of_runs_is_refused_in_words_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "runs"
+    run(read(), Machine(), path)
+    head, first, *_ = path.read_text().splitlines()
+    for damage in ("[]", "7", "x", '{"cell": 1}', first.replace('"cell": ', '"cell": 9'), '"'):
+        path.write_text(f"{head}\n{damage}\n")
+        with pytest.raises(CommandError, match="is damaged"):
+            run(read(), Machine(), path)
+        assert path.read_text() == f"{head}\n{damage}\n"
+
+
 def test_the_end_is_expected_from_the_runs_so_far() -> None:
     trials = [Trial(0, 0, 1.0, {}, None, began_s) for began_s in (100.0, 110.0, 130.0)]
     assert ends_s(trials, 4, 140.0) == pytest.approx(200.0)

@@ -20,7 +20,7 @@ from naproxy.lab import papers
 from naproxy.lab.measure import declared, findings, findings_html
 from naproxy.lab.measure.declared import Experiment
 from naproxy.lab.measure.experimenting import execute, listening
-from naproxy.lab.measure.trial import Journal, Runner, Trial, left
+from naproxy.lab.measure.trial import Journal, Runner, Trial, left, read_runs
 
 RUNS: Final = "runs.jsonl"
 PRESETS: Final = {path.stem: path for path in (Path(papers.__file__).parent).glob("*.toml")}
@@ -134,22 +134,15 @@ def _tell(line: str) -> None:
 
 def report(what: Experiment, folder: Path) -> int:
     """Write the reports of the runs in a folder; returns the exit status."""
-    path = folder / RUNS
-    try:
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-    except ValueError as error:
-        raise CommandError(f"{path} is damaged: {error}") from None
-    if not lines or lines[0].get("digest") != what.digest:
-        raise CommandError(f"{path} has no runs of this declaration")
-    trials = [Trial(**line) for line in lines[1:]]
+    head, trials = read_runs(folder / RUNS, what)
     valid = [trial for trial in trials if trial.fault is None]
     metrics = findings.findings(what, [(trial.cell, trial.metrics) for trial in valid])
     _write_csv(what, folder / "runs.csv", valid)
     (folder / "report.json").write_text(
-        json.dumps({**findings.as_json(what, metrics), **lines[0]}, indent=1) + "\n"
+        json.dumps({**findings.as_json(what, metrics), **head}, indent=1) + "\n"
     )
     counts = len(valid), len(trials) - len(valid)
-    (folder / "report.html").write_text(findings_html.page(what, lines[0], metrics, counts))
+    (folder / "report.html").write_text(findings_html.page(what, head, metrics, counts))
     print("\n".join(findings.text(what, metrics)))
     missing = len(list(left(what, trials)))
     if missing:

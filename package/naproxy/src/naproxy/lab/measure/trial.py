@@ -74,6 +74,29 @@ def counted(text: str, ticks_s: float = 100.0) -> Counted:
 # The file
 
 
+def read_runs(path: Path, what: Experiment) -> tuple[dict[str, Any], list[Trial]]:
+    """Return the head and the runs of a file, without a last line that a crash tore.
+
+    CommandError if it is damaged or another declaration's; an empty head if it has none.
+    """
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    try:
+        head, *rows = [json.loads(line) for line in whole.splitlines()] or [{}]
+        trials = [Trial(**row) for row in rows]
+        digest = head.get("digest", what.digest)
+        damaged = any(not 0 <= trial.cell < len(what.cells) for trial in trials)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CommandError(f"{path} is damaged: {error}") from None
+    if digest != what.digest:
+        raise CommandError(
+            f"{path} has runs of another declaration: give another folder, or change the"
+            " declaration back"
+        )
+    if damaged:
+        raise CommandError(f"{path} is damaged: it has a run of an unknown combination")
+    return head, trials
+
+
 @dataclass
 class Journal:
     """The runs of one experiment, a JSON object a line, the first about the experiment."""
@@ -84,31 +107,14 @@ class Journal:
 
     def open(self, what: Experiment, about: Mapping[str, Any]) -> None:
         """Continue the file, or begin it; CommandError if it is another experiment's."""
-        lines = self._lines()
-        if lines:
-            head = lines[0]
-            if head.get("digest") != what.digest:
-                raise CommandError(
-                    f"{self.path} has runs of another declaration: give another folder, or"
-                    " change the declaration back"
-                )
-            self.trials = [Trial(**line) for line in lines[1:]]
-        self._file = self.path.open("a", encoding="utf-8")
-        if not lines:
-            self._write({"digest": what.digest, "name": what.name, **about})
-
-    def _lines(self) -> list[dict[str, Any]]:
-        try:
+        new = not self.path.exists() or not read_runs(self.path, what)[0]
+        if not new:
+            self.trials = read_runs(self.path, what)[1]
             raw = self.path.read_bytes()
-        except FileNotFoundError:
-            return []
-        whole = raw[: raw.rfind(b"\n") + 1]
-        if whole != raw:  # A crash tore the last line.
-            self.path.write_bytes(whole)
-        try:
-            return [json.loads(line) for line in whole.splitlines()]
-        except ValueError as error:
-            raise CommandError(f"{self.path} is damaged: {error}") from None
+            os.truncate(self.path, raw.rfind(b"\n") + 1)  # A crash may have torn the last line.
+        self._file = self.path.open("a" if not new else "w", encoding="utf-8")
+        if new:
+            self._write({"digest": what.digest, "name": what.name, **about})
 
     def add(self, trial: Trial) -> None:
         """Write a run, so that it survives a power cut."""
