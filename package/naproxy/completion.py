@@ -22,8 +22,7 @@ def text(shell: str) -> str:
     parser = cli.make_parser(list(dict.fromkeys(cli.COMMANDS.values())))
     for action in _actions(parser):
         if action.type is Path:
-            # shtab reads an attribute that argparse's own class does not declare.
-            setattr(action, "complete", shtab.FILE)  # noqa: B010 - see above
+            setattr(action, "complete", shtab.FILE)  # noqa: B010 - argparse does not declare it
     made: str = shtab.complete(parser, shell=shell)
     return made.rstrip("\n") + "\n"
 
